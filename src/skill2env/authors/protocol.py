@@ -1,0 +1,105 @@
+"""The Author protocol: who plans workflows and creates tasks, and what passes between it and the host.
+
+An author is anything that can answer two calls. It never sees the host: it is given a *workspace* folder staged by
+us and writes below ``workspace/task``; the host collects from there (regular files only, size caps, modes
+normalised) and trusts nothing else. One call is one session, so a session can be a Harbor trial, a replay from
+disk, or a program.
+
+Workspace of each phase::
+
+    source/   the skill, a copy; changes to it are ignored
+    task/     CONTRACT: empty. SOLUTION and REPAIR: instruction.md, environment/, [tests/ when informed], solution/
+    feedback/ REPAIR only: what the verifier printed
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from skill2env.records import AuthorIdentity, Phase, Record, Skill, Skipped, TaskSpec, Usage
+
+
+class Message(Record):
+    """One turn of an authoring session, kept for recordings and audits."""
+
+    role: str
+    """``system``, ``user``, ``assistant`` or ``tool``."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRequest:
+    """Ask for the workflows of one skill."""
+
+    skill: Skill
+    skill_dir: Path
+    """Folder with the skill's files, read-only by agreement."""
+    count: int
+    """How many workflows are wanted; fewer is fine, more are cut."""
+    prompt: str
+    """Rendered planning prompt with the JSON schema of the answer."""
+    seed: int
+
+
+class PlanReply(Record):
+    """The answer to a `PlanRequest`: unparsed JSON text, because parsing is the host's job and counts its drops."""
+
+    text: str = ""
+    """A JSON list of workflows (an object with a ``workflows`` key is accepted too)."""
+    skipped: Skipped | None = None
+    """Set when the author declines the whole skill."""
+    usage: Usage = Usage()
+    messages: tuple[Message, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CreateRequest:
+    """Ask for one phase of one task."""
+
+    spec: TaskSpec
+    skill: Skill
+    skill_dir: Path
+    phase: Phase
+    workspace: Path
+    prompt: str
+    round: int = 0
+    """0 for the first session of a phase, 1.. for repairs."""
+    feedback: str = ""
+    """Verifier output of the failing Oracle, for REPAIR."""
+    informed: bool = True
+    """False hides tests/ from SOLUTION and REPAIR (``--solution blind``)."""
+
+
+class CreateReply(Record):
+    """How one phase ended. The files are in the workspace."""
+
+    skipped: Skipped | None = None
+    """Set when the author declines; files are then ignored."""
+    usage: Usage = Usage()
+    messages: tuple[Message, ...] = ()
+
+
+@runtime_checkable
+class Author(Protocol):
+    """Plans and creates. Implementations are listed in `authors.registry`."""
+
+    @property
+    def identity(self) -> AuthorIdentity:
+        """Who this is; part of every cache key. Equal identities must mean equal output for equal requests."""
+        ...
+
+    def plan(self, request: PlanRequest) -> PlanReply:
+        """Name the workflows of a skill.
+
+        Raises:
+            InfraError: the author failed for a reason that is not the skill's (provider, sandbox).
+        """
+        ...
+
+    def create(self, request: CreateRequest) -> CreateReply:
+        """Run one phase in `request.workspace`.
+
+        Raises:
+            InfraError: as for `plan`. A reply is final for the phase; only infra failures are retried.
+        """
+        ...
