@@ -10,7 +10,7 @@ Three kinds of trouble exist and they are never mixed up:
 A bad skill, a bad task and a failing author are *data* (`Diagnostic`, `Skipped`, `Rejected` in `records`), not errors.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from enum import StrEnum
 
@@ -61,7 +61,7 @@ class InfraError(Skill2EnvError):
 
 
 @contextmanager
-def boundary(where: Boundary, doing: str, *, hint: str = "") -> Iterator[None]:
+def boundary(where: Boundary, doing: str, *, hint: str = "") -> Generator[None]:
     """Attribute any `OSError`, `TimeoutError` or `RuntimeError` raised inside to `where`, once.
 
     Args:

@@ -1,0 +1,1 @@
+"""Who plans workflows and creates tasks: the `Author` protocol, its registry and the built-in authors."""

@@ -1,0 +1,1 @@
+"""Stage 4, TaskSpec -> Candidate: two authoring sessions with the sealed grading contract between them."""

@@ -1,0 +1,1 @@
+"""Everything that touches Harbor's task format: task.toml, trials, lint, digests, dataset manifests."""

@@ -1,0 +1,1 @@
+"""Stage 6, accepted candidates -> Dataset: atomic moves, manifest, dataset card, take-downs."""

@@ -1,0 +1,1 @@
+"""What lies on disk: the run folder, the ledger, content-keyed caches and atomic files."""
