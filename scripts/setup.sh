@@ -216,6 +216,11 @@ install() {
 }
 
 main() {
+    if [ "${1:-}" = --print-uv ]; then
+        find_uv
+        printf '%s\n' "$uv"
+        return
+    fi
     if is_done; then return; fi
     check_machine
     # One set-up at a time; a second `make` waits for the first and then finds everything done.
@@ -232,4 +237,4 @@ main() {
     say "ready: .venv/bin/skill2env"
 }
 
-main
+main "$@"
