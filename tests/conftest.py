@@ -1,0 +1,48 @@
+"""Fixtures and switches for every test: where shared data lies, and what this machine can run."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+# Before anything imports harbor: neither it nor litellm may reach out while tests run.
+os.environ.setdefault("HARBOR_TELEMETRY", "0")
+os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "true")
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """Root of the checkout."""
+    return REPOSITORY
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """Data sets beside the checkout (``SKILL2ENV_SHARED`` overrides); the test is skipped where they are absent."""
+    path = Path(os.environ.get("SKILL2ENV_SHARED", REPOSITORY.parent / "shared")).resolve()
+    if not path.is_dir():
+        pytest.skip(f"shared data is absent: {path} (set SKILL2ENV_SHARED)")
+    return path
+
+
+@cache
+def _docker_runs() -> bool:
+    docker = shutil.which("docker")
+    if docker is None:
+        return False
+    probe = subprocess.run([docker, "version"], capture_output=True, timeout=30, check=False)
+    return probe.returncode == 0
+
+
+def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
+    """Skip, with the reason, what needs an engine that is not there."""
+    needs_docker = [item for item in items if item.get_closest_marker("docker")]
+    if needs_docker and not _docker_runs():
+        for item in needs_docker:
+            item.add_marker(pytest.mark.skip(reason="no docker engine is running"))
