@@ -1,0 +1,236 @@
+"""Keep the docs true: regenerate what is derived from the code, and check every link.
+
+``python scripts/docs.py`` rewrites ``docs/cli.md`` and every block of the form::
+
+    <!-- generated: NAME -->
+    ...
+    <!-- end generated -->
+
+in the Markdown files of the repository. ``--check`` writes nothing and fails when something would change, or when a
+link between files, or to a heading, leads nowhere. Links to other hosts are not followed.
+"""
+
+import argparse
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+BLOCK = re.compile(r"(<!-- generated: ([a-z-]+) -->\n)(.*?)(<!-- end generated -->)", re.DOTALL)
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)")
+FENCE = re.compile(r"^(```|~~~).*?^\1\s*$", re.DOTALL | re.MULTILINE)
+HEADING = re.compile(r"^#{1,6}\s+(.*?)\s*#*$", re.MULTILINE)
+
+
+# ------------------------------------------------------------------------------------------------ generated tables
+
+
+def enum_table(enum: type[StrEnum], first: str) -> str:
+    """Markdown table of an enum's members and their one-line meanings."""
+    from skill2env.records import meanings
+
+    rows = "".join(f"| `{value}` | {_cell(text)} |\n" for value, text in meanings(enum).items())
+    return f"| {first} | meaning |\n|---|---|\n{rows}"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _reasons() -> str:
+    from skill2env.records import Reason
+
+    return enum_table(Reason, "reason")
+
+
+def _skips() -> str:
+    from skill2env.records import SkipReason
+
+    return enum_table(SkipReason, "reason")
+
+
+def _boundaries() -> str:
+    from skill2env.errors import Boundary
+
+    return enum_table(Boundary, "boundary")
+
+
+GENERATED: dict[str, Callable[[], str]] = {"reasons": _reasons, "skips": _skips, "boundaries": _boundaries}
+"""Name of a generated block -> what fills it."""
+
+
+# ------------------------------------------------------------------------------------------------ command line page
+
+
+def cli_page() -> str:
+    """``docs/cli.md``: every verb with its arguments and options, read from the command line itself."""
+    import typer.main
+
+    from skill2env.cli.main import app
+
+    command: Any = typer.main.get_command(app)
+    parts = [
+        "# Command line\n",
+        "This page is written by `make docs` from the program itself; `skill2env VERB --help` prints the same.\n",
+    ]
+    parts += _command_sections(command, "skill2env", skip_own=False)
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def _command_sections(command: Any, path: str, *, skip_own: bool = True) -> Iterator[str]:
+    if not skip_own:
+        yield _paragraphs(command.help)
+        yield _parameters(command)
+    for name, sub in sorted(getattr(command, "commands", {}).items()):
+        if sub.hidden:
+            continue
+        here = f"{path} {name}"
+        yield f"## `{here}`\n"
+        yield _paragraphs(sub.help)
+        if getattr(sub, "commands", None):
+            yield from _command_sections(sub, here)
+        else:
+            yield f"```\n{here}{_usage(sub)}\n```\n"
+            yield _parameters(sub)
+
+
+def _usage(command: Any) -> str:
+    words = [" [OPTIONS]"]
+    for item in command.params:
+        if item.param_type_name == "argument":
+            name = (item.metavar or item.name).strip("[]").upper()
+            many = "..." if item.nargs == -1 else ""
+            words.append(f" {name}{many}" if item.required else f" [{name}{many}]")
+    return "".join(words)
+
+
+def _paragraphs(text: str | None) -> str:
+    return re.sub(r"[ \t]*\n[ \t]*", "\n", (text or "").replace("\b", "").strip()) + "\n"
+
+
+def _parameters(command: Any) -> str:
+    rows: list[str] = []
+    for item in command.params:
+        if getattr(item, "hidden", False) or item.name in {"install_completion", "show_completion"}:
+            continue
+        if item.param_type_name == "argument":
+            label = f"`{(item.metavar or item.name).strip('[]').upper()}`"
+        else:
+            label = ", ".join(f"`{name}`" for name in (*item.opts, *item.secondary_opts))
+        rows.append(f"| {label} | {_cell(_one_line(getattr(item, 'help', '')))}{_default(item)} |")
+    if not rows:
+        return ""
+    return "| argument or option | meaning |\n|---|---|\n" + "\n".join(rows) + "\n"
+
+
+def _one_line(text: str | None) -> str:
+    return " ".join((text or "").split())
+
+
+def _default(item: Any) -> str:
+    value = item.default
+    if callable(value) or value in (None, False, True, (), [], "") or not getattr(item, "show_default", True):
+        return ""
+    if isinstance(value, StrEnum):
+        value = value.value
+    if Path(str(value)).is_absolute():
+        return ""  # a path of this machine says nothing to a reader
+    return f" (default: `{value}`)"
+
+
+# ------------------------------------------------------------------------------------------------ links
+
+
+def markdown_files() -> list[Path]:
+    """Every Markdown file of the project's own docs that git tracks or would track; examples are data, not docs."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    # Examples, test data and prompts are input of the program, not pages about it.
+    own = (name for name in listed if not name.startswith(("examples/", "tests/", "src/")))
+    return [ROOT / name for name in sorted(own) if (ROOT / name).is_file()]
+
+
+def anchors(text: str) -> set[str]:
+    """Ids that the usual forges give to the headings of `text`."""
+    seen: dict[str, int] = {}
+    found: set[str] = set()
+    for title in HEADING.findall(FENCE.sub("", text)):
+        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title)
+        slug = re.sub(r"[^\w\- ]", "", plain.lower()).replace(" ", "-")
+        count = seen.get(slug, 0)
+        seen[slug] = count + 1
+        found.add(f"{slug}-{count}" if count else slug)
+    return found
+
+
+def broken_links(page: Path, text: str) -> Iterator[str]:
+    """Relative links of `page` whose file or heading does not exist."""
+    for match in LINK.finditer(FENCE.sub("", text)):
+        target = match.group(1) or match.group(2)
+        if re.match(r"[a-z][a-z0-9+.-]*:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        other = (page.parent / name).resolve() if name else page
+        if not other.exists():
+            yield f"{page.relative_to(ROOT)}: link to {target}, which does not exist"
+        elif anchor and other.suffix == ".md" and anchor not in anchors(other.read_text(encoding="utf-8")):
+            yield f"{page.relative_to(ROOT)}: link to {target}, but there is no such heading"
+
+
+# ------------------------------------------------------------------------------------------------ main
+
+
+def fill(text: str) -> str:
+    """`text` with every generated block filled anew.
+
+    Raises:
+        KeyError: for a block whose name nobody generates.
+    """
+    return BLOCK.sub(lambda match: match.group(1) + GENERATED[match.group(2)]() + match.group(4), text)
+
+
+def wanted_pages() -> dict[Path, str]:
+    """What every generated or partly generated page should hold."""
+    pages = {page: fill(page.read_text(encoding="utf-8")) for page in markdown_files()}
+    pages[ROOT / "docs/cli.md"] = cli_page()
+    return pages
+
+
+def main() -> int:
+    """Regenerate or check; returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; fail when something is out of date"
+    )
+    check = parser.parse_args().check
+    problems: list[str] = []
+    for page, text in wanted_pages().items():
+        current = page.read_text(encoding="utf-8") if page.exists() else ""
+        if current == text:
+            continue
+        if check:
+            problems.append(f"{page.relative_to(ROOT)} is out of date; run: make docs")
+        else:
+            page.write_text(text, encoding="utf-8")
+            print(f"docs: wrote {page.relative_to(ROOT)}")
+    pages = markdown_files()
+    for page in pages:
+        problems += broken_links(page, page.read_text(encoding="utf-8"))
+    for problem in problems:
+        print(f"docs: {problem}", file=sys.stderr)
+    if not problems:
+        print(f"docs: {len(pages)} pages, up to date, no dead link")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
