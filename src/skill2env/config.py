@@ -1,0 +1,237 @@
+"""RunConfig: every setting of a run, with meaning and unit, from a TOML file and from flags (flags win).
+
+`RunConfig.digest()` covers exactly what determines results. Paths, the number of workers, the budget and how often
+the surroundings are tried again are left out: they decide whether and when a result is reached, never which one.
+"""
+
+import difflib
+import tomllib
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, cast, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
+
+from skill2env.errors import UserError
+from skill2env.records import digest_of
+
+
+class Part(BaseModel):
+    """Base of the configuration: immutable, unknown keys forbidden."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class SolutionMode(StrEnum):
+    """What the solution session may see."""
+
+    INFORMED = "informed"
+    """The session sees tests/, as an ordinary maintainer would."""
+    BLIND = "blind"
+    """tests/ is hidden, so a passing solution also proves that the instruction alone specifies the task."""
+
+
+class SandboxKind(StrEnum):
+    """Where containers run."""
+
+    AUTO = "auto"
+    """Namespaces where the machine allows them, else docker."""
+    NAMESPACE = "namespace"
+    """Our own sandbox: bubblewrap and overlayfs, no daemon, no registry."""
+    DOCKER = "docker"
+    """Harbor's docker environment."""
+
+
+class AuthorConfig(Part):
+    """Who plans and creates."""
+
+    name: str = ""
+    """``recorded``, ``code`` or another name of `authors.registry`. Empty: ``recorded`` when recordings are given,
+    else ``code``."""
+    model: str = ""
+    """Model for authors that call one, as ``provider/model``. Empty for authors without a model."""
+    recordings: Path | None = None
+    """Folder of recorded sessions for the ``recorded`` author. Relative to the configuration file."""
+
+
+class PlanConfig(Part):
+    """How much is made of each skill."""
+
+    workflows: int = Field(default=3, ge=1, le=50)
+    """Workflows asked for per skill; an author may find fewer."""
+    variants: int = Field(default=1, ge=1, le=100)
+    """Tasks per workflow, each with its own axes."""
+
+
+class CreateConfig(Part):
+    """How a candidate is made."""
+
+    solution: SolutionMode = SolutionMode.INFORMED
+    """Whether the solution session sees tests/."""
+    max_repairs: int = Field(default=2, ge=0, le=10)
+    """Solution repairs after a failing Oracle before the candidate is rejected; 0 means none."""
+    organisation: str = Field(default="skill2env", pattern=r"^[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?$")
+    """First half of every task name (``organisation/slug``)."""
+
+
+class VerifyConfig(Part):
+    """How candidates are judged."""
+
+    oracle_repeats: int = Field(default=2, ge=1, le=20)
+    """Separate-mode runs of the reference solution that must agree, on top of one in shared mode."""
+    infra_retries: int = Field(default=2, ge=0, le=10)
+    """Further tries after a failure of the surroundings, before the item is left pending."""
+
+
+class SandboxConfig(Part):
+    """Where and how containers run."""
+
+    kind: SandboxKind = SandboxKind.AUTO
+    """Which environment runs trials."""
+    allow_unlimited: bool = False
+    """Accept a machine that cannot enforce a requested limit on memory, processes or CPU."""
+
+
+class PublishConfig(Part):
+    """What the dataset says about itself."""
+
+    name: str = Field(default="skill2env/dataset", pattern=r"^[a-z0-9][a-z0-9._-]*/[a-z0-9][a-z0-9._-]*$")
+    """``organisation/name`` in dataset.toml; used when the dataset is first made."""
+    description: str = "Verified environments compiled from Agent Skills."
+    """One sentence for the card."""
+
+
+class BudgetConfig(Part):
+    """When to stop paying."""
+
+    usd: float | None = Field(default=None, gt=0)
+    """Stop before the next paid session once this many US dollars are spent; none means no limit."""
+
+
+class RunConfig(Part):
+    """All settings of one run."""
+
+    seed: int = Field(default=0, ge=0, lt=2**63)
+    """Root of every derived seed: another seed gives other axes."""
+    workers: int = Field(default=2, ge=1, le=256)
+    """Items worked on at once. Never changes a result."""
+    author: AuthorConfig = AuthorConfig()
+    plan: PlanConfig = PlanConfig()
+    create: CreateConfig = CreateConfig()
+    verify: VerifyConfig = VerifyConfig()
+    sandbox: SandboxConfig = SandboxConfig()
+    publish: PublishConfig = PublishConfig()
+    budget: BudgetConfig = BudgetConfig()
+
+    def determining(self) -> dict[str, Any]:
+        """The settings that determine results, as plain data.
+
+        The author is left out as well: its `AuthorIdentity` is part of every key and knows more than its name.
+        """
+        values = self.model_dump(mode="json", exclude={"workers", "author", "sandbox", "budget", "publish"})
+        del values["verify"]["infra_retries"]
+        return values
+
+    def digest(self) -> str:
+        """Digest of `determining`."""
+        return digest_of(self.determining())
+
+
+def load_config(path: Path | None = None, flags: Mapping[str, Any] | None = None) -> RunConfig:
+    """Read a TOML file, lay flags over it and check the result.
+
+    Args:
+        path: a TOML file; None for the defaults.
+        flags: dotted key (``plan.workflows``) to value; a value of None means that the flag was not given.
+
+    Raises:
+        UserError: the file cannot be read or parsed, or a key or value is wrong. Unknown keys come with the nearest
+            known one.
+    """
+    tree = _read_toml(path) if path else {}
+    recordings = (
+        tree.get("author", {}).get("recordings") if isinstance(tree.get("author", {}), dict) else None
+    )
+    if path and isinstance(recordings, str):
+        tree["author"]["recordings"] = str(path.parent / Path(recordings).expanduser())
+    for key, value in (flags or {}).items():
+        if value is not None:
+            _assign(tree, key.split("."), value)
+    try:
+        return RunConfig.model_validate(tree)
+    except ValidationError as error:
+        origin = str(path) if path else "the command line"
+        details = error.errors(include_url=False)
+        hints = [hint for detail in details if (hint := _hint(detail))]
+        raise UserError(
+            f"{origin}: " + "; ".join(_describe(detail) for detail in details),
+            hint="; ".join(hints) or "docs/configuration.md lists every key with its meaning and unit",
+        ) from None
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"{path} is not valid TOML: {error}") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{path} is not UTF-8 text") from None
+    except OSError as error:
+        raise UserError(f"cannot read the configuration {path}: {error.strerror}") from None
+
+
+def _assign(tree: dict[str, Any], keys: Sequence[str], value: Any) -> None:
+    for key in keys[:-1]:
+        below = tree.setdefault(key, {})
+        if not isinstance(below, dict):
+            return  # the file holds a scalar where a table belongs; validation names it
+        tree = cast("dict[str, Any]", below)
+    tree[keys[-1]] = value
+
+
+def _describe(detail: ErrorDetails) -> str:
+    where = ".".join(str(step) for step in detail["loc"])
+    if detail["type"] == "extra_forbidden":
+        return f"unknown key {where!r}"
+    return f"{where}: {detail['msg']} (got {detail['input']!r})"
+
+
+def _hint(detail: ErrorDetails) -> str:
+    """Suggest the nearest key for an unknown one: at the same level first, then anywhere."""
+    if detail["type"] != "extra_forbidden":
+        return ""
+    loc = [str(step) for step in detail["loc"]]
+    dotted = ".".join(loc)
+    siblings = _keys(_part_at(loc[:-1]), ".".join(loc[:-1]))
+    near = difflib.get_close_matches(dotted, siblings, n=1, cutoff=0.6)
+    if not near:
+        leaves = {key.rsplit(".", 1)[-1]: key for key in _keys(RunConfig, "")}
+        near = [leaves[name] for name in difflib.get_close_matches(loc[-1], leaves, n=1, cutoff=0.6)]
+    return f"did you mean {near[0]!r}?" if near else ""
+
+
+def _part_at(loc: Sequence[str]) -> type[Part]:
+    part: type[Part] = RunConfig
+    for step in loc:
+        part = _part_of(part.model_fields[step].annotation) or part
+    return part
+
+
+def _part_of(annotation: Any) -> type[Part] | None:
+    for option in (annotation, *get_args(annotation)):
+        if isinstance(option, type) and issubclass(option, Part):
+            return option
+    return None
+
+
+def _keys(part: type[Part], prefix: str) -> list[str]:
+    found: list[str] = []
+    for name, field in part.model_fields.items():
+        dotted = f"{prefix}.{name}" if prefix else name
+        found.append(dotted)
+        below = _part_of(field.annotation)
+        if below:
+            found += _keys(below, dotted)
+    return found
