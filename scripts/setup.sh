@@ -217,7 +217,8 @@ install() {
 
 main() {
     if [ "${1:-}" = --print-uv ]; then
-        find_uv
+        mkdir -p .tools
+        find_uv >&2
         printf '%s\n' "$uv"
         return
     fi

@@ -26,8 +26,8 @@ def repository() -> Path:
 def shared() -> Path:
     """Data sets beside the checkout (``SKILL2ENV_SHARED`` overrides); the test is skipped where they are absent."""
     path = Path(os.environ.get("SKILL2ENV_SHARED", REPOSITORY.parent / "shared")).resolve()
-    if not path.is_dir():
-        pytest.skip(f"shared data is absent: {path} (set SKILL2ENV_SHARED)")
+    if not os.access(path, os.R_OK | os.X_OK):
+        pytest.skip(f"shared data is absent or closed to this user: {path} (set SKILL2ENV_SHARED)")
     return path
 
 
