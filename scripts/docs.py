@@ -148,7 +148,16 @@ def _default(item: Any) -> str:
 def markdown_files() -> list[Path]:
     """Every Markdown file of the project's own docs that git tracks or would track; examples are data, not docs."""
     listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"],
+        [
+            "git",
+            "-c",
+            f"safe.directory={ROOT}",
+            "ls-files",
+            "--cached",
+            "--others",
+            "--exclude-standard",
+            "*.md",
+        ],
         cwd=ROOT,
         capture_output=True,
         text=True,
