@@ -1,0 +1,373 @@
+"""The ledger: what was decided, from which inputs, and what it cost. One SQLite file per run folder.
+
+Covers: kill -9 at any moment (WAL, one transaction per fact), threads (one connection behind one lock: a single
+writer), readers in other processes while a run writes. Does not cover: two writing processes (the run folder is
+locked), network filesystems without locks.
+
+Times in it are for people; no result depends on them. Totals are queries (`store.report`).
+"""
+
+import json
+import sqlite3
+import threading
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self, cast
+
+from skill2env.errors import Boundary, InfraError
+from skill2env.records import Attempt, AttemptStatus, AuthorIdentity, Usage, canonical_json, digest_of
+from skill2env.store.schema import MIGRATIONS, migrate
+
+FINISHED = "finished"
+"""Outcome of a session whose reply is final."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """Answer of `Ledger.lookup`."""
+
+    key: str
+    """Content key of the inputs."""
+    result: dict[str, Any] | None
+    """The stored result, None when these inputs were never finished."""
+    changed: tuple[str, ...] = ()
+    """Dotted names of the inputs that differ from the latest stored result of the same subject; empty on a hit or
+    when the subject is new."""
+
+
+@dataclass(frozen=True, slots=True)
+class SkillRow:
+    """How one skill of a run was planned."""
+
+    name: str
+    digest: str
+    status: str
+    """``planned``, ``skipped`` or ``infra``."""
+    reason: str = ""
+    detail: str = ""
+    workflows: int = 0
+    dropped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One planned attempt of a run."""
+
+    attempt_key: str
+    task_name: str
+    subject: str
+
+
+def content_key(stage: str, inputs: Mapping[str, Any]) -> str:
+    """Digest of a stage's name and all its inputs."""
+    return digest_of({"stage": stage, "inputs": dict(inputs)})
+
+
+def changed_fields(before: Mapping[str, Any], after: Mapping[str, Any], prefix: str = "") -> tuple[str, ...]:
+    """Dotted names of the leaves that differ between two JSON objects, sorted."""
+    found: list[str] = []
+    for name in sorted({*before, *after}):
+        old, new = before.get(name), after.get(name)
+        if isinstance(old, dict) and isinstance(new, dict):
+            found += changed_fields(
+                cast("dict[str, Any]", old), cast("dict[str, Any]", new), f"{prefix}{name}."
+            )
+        elif old != new:
+            found.append(f"{prefix}{name}")
+    return tuple(found)
+
+
+class Ledger:
+    """An open ledger. Use as a context manager; every method may be called from any thread."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._connection = connection
+        self._lock = threading.RLock()
+        self.path = path
+
+    @classmethod
+    def open(cls, path: Path, migrations: Sequence[str] = MIGRATIONS) -> Self:
+        """Open for writing; a missing file is made, an older schema is migrated.
+
+        Raises:
+            UserError: the file was written by a newer version.
+            InfraError: boundary ``storage``; it cannot be opened, or is damaged.
+        """
+        with _guard("opening the ledger", path):
+            connection = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA synchronous = FULL")
+                connection.execute("PRAGMA foreign_keys = ON")
+                migrate(connection, path, migrations)
+            except BaseException:
+                connection.close()
+                raise
+        return cls(connection, path)
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Open for reading only, also while another process writes; an older schema is read through a copy in memory.
+
+        Raises:
+            UserError: the file was written by a newer version.
+            InfraError: boundary ``storage``; it cannot be opened, or is damaged.
+        """
+        with _guard("reading the ledger", path):
+            connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+            try:
+                _copy_into(connection, path)
+                migrate(connection, path)
+            except BaseException:
+                connection.close()
+                raise
+        return cls(connection, path)
+
+    def close(self) -> None:
+        """Close the file. Idempotent."""
+        with self._lock:
+            self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # ---------------------------------------------------------------------------------------- plumbing
+
+    @contextmanager
+    def transaction(self) -> Generator[sqlite3.Connection]:
+        """One all-or-nothing write; other threads wait.
+
+        Raises:
+            InfraError: boundary ``storage``; nothing of the transaction is kept.
+        """
+        with self._lock, _guard("writing the ledger", self.path):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[dict[str, Any]]:
+        """Rows of a SELECT as dictionaries.
+
+        Raises:
+            InfraError: boundary ``storage``.
+        """
+        with self._lock, _guard("reading the ledger", self.path):
+            cursor = self._connection.execute(sql, parameters)
+            names = [column[0] for column in cursor.description]
+            return [dict(zip(names, row, strict=True)) for row in cursor]
+
+    # ---------------------------------------------------------------------------------------- runs
+
+    def begin_run(
+        self,
+        *,
+        config: Mapping[str, Any],
+        config_digest: str,
+        author: AuthorIdentity,
+        dataset: Path,
+        version: str,
+    ) -> int:
+        """Note that a run starts; returns its number."""
+        with self.transaction() as db:
+            cursor = db.execute(
+                "INSERT INTO runs (config, config_digest, author, dataset, version, status)"
+                " VALUES (?, ?, ?, ?, ?, 'running')",
+                (canonical_json(dict(config)), config_digest, canonical_json(author), str(dataset), version),
+            )
+            return int(cursor.lastrowid or 0)
+
+    def end_run(self, run: int, status: str) -> None:
+        """Note how a run ended: ``finished``, ``pending``, ``budget``, ``interrupted`` or ``failed``."""
+        with self.transaction() as db:
+            db.execute(
+                "UPDATE runs SET status = ?, ended_at = strftime('%Y-%m-%dT%H:%M:%SZ', 'now') WHERE id = ?",
+                (status, run),
+            )
+
+    def set_skills(self, run: int, skills: Sequence[SkillRow]) -> None:
+        """Note how each skill of a run was planned, in canonical order."""
+        with self.transaction() as db:
+            db.execute("DELETE FROM skills WHERE run = ?", (run,))
+            db.executemany(
+                "INSERT INTO skills VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                [
+                    (
+                        run,
+                        at,
+                        s.name,
+                        s.digest,
+                        s.status,
+                        s.reason,
+                        s.detail,
+                        s.workflows,
+                        json.dumps(s.dropped),
+                    )
+                    for at, s in enumerate(skills)
+                ],
+            )
+
+    def set_items(self, run: int, items: Sequence[Item]) -> None:
+        """Note which attempts a run consists of, in canonical order."""
+        with self.transaction() as db:
+            db.execute("DELETE FROM items WHERE run = ?", (run,))
+            db.executemany(
+                "INSERT INTO items VALUES (?, ?, ?, ?, ?)",
+                [(run, at, i.attempt_key, i.task_name, i.subject) for at, i in enumerate(items)],
+            )
+
+    # ---------------------------------------------------------------------------------------- stage results
+
+    def lookup(self, stage: str, subject: str, inputs: Mapping[str, Any]) -> Lookup:
+        """Find the finished result of a stage for exactly these inputs, or say which of them changed.
+
+        Args:
+            stage: name of the stage.
+            subject: what a person calls the thing worked on; stays the same when its inputs change.
+            inputs: a JSON object with everything that determines the result.
+        """
+        key = content_key(stage, inputs)
+        rows = self.query("SELECT result FROM stage_results WHERE key = ?", (key,))
+        if rows:
+            return Lookup(key, json.loads(rows[0]["result"]))
+        earlier = self.query(
+            "SELECT inputs FROM stage_results WHERE stage = ? AND subject = ? ORDER BY rowid DESC LIMIT 1",
+            (stage, subject),
+        )
+        if not earlier:
+            return Lookup(key, None)
+        now = json.loads(canonical_json(dict(inputs)))
+        return Lookup(key, None, changed_fields(json.loads(earlier[0]["inputs"]), now))
+
+    def store(self, stage: str, subject: str, inputs: Mapping[str, Any], result: Mapping[str, Any]) -> str:
+        """Keep a finished result under its content key; storing the same key again changes nothing.
+
+        Returns:
+            The key.
+        """
+        key = content_key(stage, inputs)
+        with self.transaction() as db:
+            db.execute(
+                "INSERT OR IGNORE INTO stage_results (key, stage, subject, inputs, result) VALUES (?, ?, ?, ?, ?)",
+                (key, stage, subject, canonical_json(dict(inputs)), canonical_json(dict(result))),
+            )
+        return key
+
+    # ---------------------------------------------------------------------------------------- facts
+
+    def add_session(
+        self,
+        key: str,
+        *,
+        run: int,
+        subject: str,
+        phase: str,
+        round_: int,
+        author: AuthorIdentity,
+        usage: Usage,
+        outcome: str = FINISHED,
+    ) -> bool:
+        """Note one authoring session and its cost; False when the same finished session was noted before."""
+        row = (key, run, subject, phase, round_, outcome, author.name, usage.model or author.model)
+        tokens = (
+            usage.input_tokens,
+            usage.output_tokens,
+            usage.cached_tokens,
+            usage.turns,
+            usage.micro_dollars,
+        )
+        with self.transaction() as db:
+            cursor = db.execute(
+                "INSERT OR IGNORE INTO sessions (key, run, subject, phase, round, outcome, author, model,"
+                " input_tokens, output_tokens, cached_tokens, turns, micro_dollars)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                row + tokens,
+            )
+            return cursor.rowcount == 1
+
+    def add_freeze(self, task_name: str, digest: str, files: Mapping[str, str]) -> None:
+        """Seal a grading contract: from here on its digest stands, whatever happens to the files."""
+        with self.transaction() as db:
+            db.execute(
+                "INSERT OR IGNORE INTO freezes (task_name, digest, files) VALUES (?, ?, ?)",
+                (task_name, digest, canonical_json(dict(files))),
+            )
+
+    def put_attempt(
+        self, run: int, attempt: Attempt, *, dataset: Path | None = None, folder: str = "", digest: str = ""
+    ) -> None:
+        """Note where an attempt ended, with its gates and, when published, its place; one transaction."""
+        with self.transaction() as db:
+            db.execute("DELETE FROM publications WHERE attempt_key = ?", (attempt.key,))
+            db.execute("DELETE FROM gate_runs WHERE attempt_key = ?", (attempt.key,))
+            db.execute(
+                "INSERT INTO attempts (key, run, task_name, status, reason, record) VALUES (?, ?, ?, ?, ?, ?)"
+                " ON CONFLICT (key) DO UPDATE SET run = excluded.run, task_name = excluded.task_name,"
+                " status = excluded.status, reason = excluded.reason, record = excluded.record",
+                (
+                    attempt.key,
+                    run,
+                    attempt.task_name,
+                    attempt.status,
+                    attempt.reason,
+                    canonical_json(attempt),
+                ),
+            )
+            db.executemany("INSERT INTO gate_runs VALUES (?, ?, ?, ?, ?, ?, ?, ?)", _gate_rows(attempt))
+            if attempt.status is AttemptStatus.PUBLISHED:
+                db.execute(
+                    "INSERT INTO publications VALUES (?, ?, ?, ?)",
+                    (attempt.key, str(dataset), folder, digest),
+                )
+
+    def attempt(self, key: str) -> Attempt | None:
+        """The attempt with this key, if it ended before (an infra failure counts as ended but not final)."""
+        rows = self.query("SELECT record FROM attempts WHERE key = ?", (key,))
+        return Attempt.model_validate_json(rows[0]["record"]) if rows else None
+
+
+def _copy_into(memory: sqlite3.Connection, path: Path) -> None:
+    """Copy a ledger file; on a read-only medium without a write-ahead log it is opened as immutable."""
+    for option in ("mode=ro", "immutable=1"):
+        source = sqlite3.connect(f"{path.absolute().as_uri()}?{option}", uri=True, timeout=30)
+        try:
+            source.backup(memory)
+            return
+        except sqlite3.OperationalError:
+            if option == "immutable=1":
+                raise
+        finally:
+            source.close()
+
+
+def _gate_rows(attempt: Attempt) -> Iterator[tuple[Any, ...]]:
+    for position, gate in enumerate(attempt.verdict.gates if attempt.verdict else ()):
+        digest = gate.evidence_digest()
+        reason = gate.reason or ""
+        yield (attempt.key, position, gate.gate, gate.outcome, reason, digest, gate.evidence, gate.seconds)
+
+
+@contextmanager
+def _guard(doing: str, path: Path) -> Generator[None]:
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        text = str(error)
+        damaged = "malformed" in text or "not a database" in text
+        hint = (
+            "the file is damaged: move it away to start afresh, or restore it from a backup"
+            if damaged
+            else "finished work is kept; make room or free the folder, then run the same command again"
+        )
+        raise InfraError(
+            Boundary.STORAGE, f"{doing} failed: {path}: {text}", hint=hint, transient=False
+        ) from error
