@@ -11,11 +11,15 @@ link between files, or to a heading, leads nowhere. Links to other hosts are not
 """
 
 import argparse
+import ast
+import inspect
+import json
 import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from enum import StrEnum
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +63,53 @@ def _boundaries() -> str:
     return enum_table(Boundary, "boundary")
 
 
-GENERATED: dict[str, Callable[[], str]] = {"reasons": _reasons, "skips": _skips, "boundaries": _boundaries}
+def _settings() -> str:
+    from skill2env.config import RunConfig
+
+    rows = "".join(
+        f"| `{key}` | `{default}` | {_cell(text)} |\n"
+        for key, default, text in _settings_of(RunConfig, prefix="")
+    )
+    return f"| key | default | meaning |\n|---|---|---|\n{rows}"
+
+
+def _settings_of(model: Any, prefix: str) -> Iterator[tuple[str, str, str]]:
+    """Dotted key, default and meaning of every setting of a configuration model, in the order of the source."""
+    texts = _field_texts(model)
+    for name, field in model.model_fields.items():
+        if hasattr(field.annotation, "model_fields"):
+            yield from _settings_of(field.annotation, f"{prefix}{name}.")
+            continue
+        default = field.default.value if isinstance(field.default, StrEnum) else field.default
+        shown = "none" if default is None else json.dumps(default)
+        text = texts.get(name, "")
+        if isinstance(field.default, StrEnum):
+            text += " One of " + ", ".join(f"`{member.value}`" for member in type(field.default)) + "."
+        yield f"{prefix}{name}", shown, text
+
+
+def _field_texts(model: Any) -> dict[str, str]:
+    """Field name -> the string that follows it in the class body, on one line and in Markdown's own quoting."""
+    (body,) = ast.parse(inspect.getsource(model)).body
+    assert isinstance(body, ast.ClassDef)
+    found: dict[str, str] = {}
+    for node, after in pairwise(body.body):
+        if (
+            isinstance(node, ast.AnnAssign)
+            and isinstance(node.target, ast.Name)
+            and isinstance(after, ast.Expr)
+        ):
+            text = after.value.value if isinstance(after.value, ast.Constant) else ""
+            found[node.target.id] = _one_line(str(text)).replace("``", "`")
+    return found
+
+
+GENERATED: dict[str, Callable[[], str]] = {
+    "reasons": _reasons,
+    "skips": _skips,
+    "boundaries": _boundaries,
+    "settings": _settings,
+}
 """Name of a generated block -> what fills it."""
 
 
