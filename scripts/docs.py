@@ -135,7 +135,7 @@ def _command_sections(command: Any, path: str, *, skip_own: bool = True) -> Iter
     if not skip_own:
         yield _paragraphs(command.help)
         yield _parameters(command)
-    for name, sub in sorted(getattr(command, "commands", {}).items()):
+    for name, sub in getattr(command, "commands", {}).items():
         if sub.hidden:
             continue
         here = f"{path} {name}"
