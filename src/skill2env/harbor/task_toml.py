@@ -1,0 +1,164 @@
+"""task.toml, written by the host and never by an author, through Harbor's own model and always the same bytes.
+
+Two stages: before the seal there is no ``[metadata]``, so that the seal covers every setting; the finished task adds
+``[metadata.skill2env]``, where everything about its origin and its gates lives, because Harbor's digest and package
+cover task.toml and none of our other files.
+"""
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harbor.models.task.config import (
+    AgentConfig,
+    Author,
+    EnvironmentConfig,
+    NetworkMode,
+    PackageInfo,
+    TaskConfig,
+    VerifierConfig,
+    VerifierEnvironmentMode,
+)
+
+from skill2env import __version__
+from skill2env.errors import UserError
+from skill2env.records import AuthorIdentity, GateResult, Skill, TaskContract, TaskSpec
+
+AGENT_USER = "agent"
+"""Our Dockerfiles create this user; agents and reference solutions run as it."""
+
+SCHEMA_VERSION = "1.4"
+METADATA_KEY = "skill2env"
+"""``[metadata.skill2env]``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """What is known about a task only after its seal."""
+
+    author: AuthorIdentity
+    freeze_digest: str
+    prompt_digests: Sequence[str] = ()
+    base_image: str = ""
+    """Catalog name and digest of the base image that was run."""
+    gates: Sequence[GateResult] = ()
+    notes: Sequence[str] = ()
+    """Short facts a reader must know, for example ``degraded: single-uid``."""
+
+
+def render_task_toml(
+    spec: TaskSpec, contract: TaskContract, skill: Skill, provenance: Provenance | None = None
+) -> str:
+    """The text of task.toml.
+
+    Args:
+        spec: what was to be made.
+        contract: what the contract session said about it.
+        skill: the source.
+        provenance: None before the seal; then ``[metadata]`` is left out.
+
+    Raises:
+        UserError: a name or path in the contract breaks Harbor's schema, or does not survive TOML.
+    """
+    metadata = {} if provenance is None else {METADATA_KEY: _facts(spec, contract, skill, provenance)}
+    try:
+        config = _config(spec, contract, metadata)
+        text = _dump(config)
+        same = TaskConfig.model_validate(tomllib.loads(text)) == config
+    except (ValueError, tomllib.TOMLDecodeError) as error:
+        raise UserError(f"task.toml cannot be written: {error}", hint="mend contract.json") from error
+    if not same:
+        raise UserError(
+            "task.toml does not survive being read again", hint="remove control characters from contract.json"
+        )
+    return text
+
+
+def strip_metadata(text: str) -> str:
+    """The sealed form of a finished task.toml: equal to what `render_task_toml` gave without provenance.
+
+    Raises:
+        ValueError: the text is not a valid task.toml.
+    """
+    config = TaskConfig.model_validate(tomllib.loads(text))
+    config.metadata = {}
+    return _dump(config)
+
+
+def _dump(config: TaskConfig) -> str:
+    text = config.model_dump_toml()
+    return text if config.metadata else text.replace("[metadata]\n\n", "", 1)
+
+
+def _config(spec: TaskSpec, contract: TaskContract, metadata: dict[str, Any]) -> TaskConfig:
+    limits = contract.limits
+    environment = EnvironmentConfig(
+        network_mode=NetworkMode.NO_NETWORK,
+        build_timeout_sec=limits.build_timeout_sec,
+        cpus=limits.cpus,
+        memory_mb=limits.memory_mb,
+        storage_mb=limits.storage_mb,
+    )
+    return TaskConfig(
+        schema_version=SCHEMA_VERSION,
+        task=PackageInfo(
+            name=spec.task_name,
+            version="1.0.0",
+            description=contract.title,
+            authors=[Author(name="skill2env")],
+            keywords=_keywords(spec, contract),
+        ),
+        metadata=metadata,
+        agent=AgentConfig(
+            timeout_sec=limits.agent_timeout_sec, user=AGENT_USER, network_mode=NetworkMode.NO_NETWORK
+        ),
+        verifier=VerifierConfig(
+            timeout_sec=limits.verifier_timeout_sec,
+            network_mode=NetworkMode.NO_NETWORK,
+            environment_mode=VerifierEnvironmentMode.SEPARATE,
+        ),
+        environment=environment,
+        artifacts=list(dict.fromkeys(contract.artifacts)),
+    )
+
+
+def _keywords(spec: TaskSpec, contract: TaskContract) -> list[str]:
+    words = (*contract.keywords, spec.workflow.domain, spec.skill_slug)
+    return sorted({word.strip() for word in words if word.strip()})
+
+
+def _facts(spec: TaskSpec, contract: TaskContract, skill: Skill, provenance: Provenance) -> dict[str, Any]:
+    author = provenance.author
+    return {
+        "compiler_version": __version__,
+        "domain": spec.workflow.domain,
+        "seed": spec.seed,
+        "variant": spec.variant,
+        "freeze_digest": provenance.freeze_digest,
+        "prompt_digests": list(provenance.prompt_digests),
+        "base_image": provenance.base_image,
+        "notes": list(provenance.notes),
+        "skill": {
+            "name": skill.name,
+            "digest": skill.digest,
+            "source": skill.origin,
+            "licence": skill.licence.spdx,
+            "licence_evidence": skill.licence.evidence.value,
+            "licence_file": skill.licence.where,
+        },
+        "workflow": {"name": spec.workflow.name, "summary": spec.workflow.summary},
+        "axes": spec.axes.model_dump(mode="json"),
+        "author": {
+            "name": author.name,
+            "model": author.model,
+            "version": author.version,
+            "digest": author.digest,
+        },
+        "metric_sources": {metric.name: metric.sentence for metric in contract.metrics},
+        "assets": [asset.model_dump(mode="json") for asset in contract.assets],
+        "gates": [
+            {"gate": gate.gate, "outcome": gate.outcome.value, "evidence": gate.evidence_digest()}
+            for gate in provenance.gates
+        ],
+    }

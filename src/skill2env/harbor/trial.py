@@ -1,0 +1,257 @@
+"""Run one agent on one task in one sandbox: the only place that enters asyncio.
+
+Covers: many calls at once from threads, cancelling them, every failure of a trial as a record with its phase, and
+telling failures of the machine (raised) from failures of the task (returned). Does not cover: retries and verdicts,
+which are `verify`'s; judging the reward, which `TrialOutcome.reward` reads and gates judge.
+"""
+
+import asyncio
+import threading
+import uuid
+import warnings
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from harbor.models.agent.name import AgentName
+from harbor.models.task.verifier_mode import VerifierEnvironmentMode
+from harbor.models.trial.config import AgentConfig, TaskConfig, TrialConfig, VerifierConfig
+from harbor.models.trial.result import ExceptionInfo, TimingInfo, TrialResult
+from harbor.trial.trial import Trial
+from pydantic import ValidationError
+
+from skill2env.errors import Boundary, InfraError, boundary
+from skill2env.harbor.faults import creation_fault, is_suspect, machine_fault
+from skill2env.harbor.limits import Timeouts
+from skill2env.harbor.outcome import TrialFailure, TrialOutcome, TrialPhase, read_head, read_tail
+from skill2env.harbor.sandboxes import SandboxChoice
+from skill2env.harbor.variant import in_mode
+
+_MESSAGE_LIMIT = 4000
+_WARNINGS = (
+    "Task.checksum will be deprecated",
+    "The 'allow_internet' field",
+    "The 'memory' field",
+    "The 'storage' field",
+)
+_RUNNING: set[tuple[asyncio.AbstractEventLoop, "asyncio.Task[Any]"]] = set()
+_LOCK = threading.Lock()
+
+
+def run_trial(
+    task_dir: Path,
+    agent: str,
+    *,
+    environment: SandboxChoice,
+    trials_dir: Path,
+    mode: str | None = None,
+    timeouts: Timeouts | None = None,
+    agent_kwargs: dict[str, Any] | None = None,
+) -> TrialOutcome:
+    """Run one trial to its end.
+
+    Args:
+        task_dir: a task directory; need not be a valid task.
+        agent: ``oracle``, ``nop``, or ``module:Class`` of an agent.
+        environment: where it runs.
+        trials_dir: Harbor's trial folder is made below it; the caller owns and removes it.
+        mode: ``shared`` or ``separate`` to run the verifier in that mode whatever the task asks for.
+        timeouts: limits that replace or cap the task's own.
+        agent_kwargs: options of an agent given by import path.
+
+    Returns:
+        What happened. A task that Harbor cannot even read is an outcome too, with a failure of phase ``create``.
+
+    Raises:
+        InfraError: the machine failed while the container was being started, the trial was cancelled, or the chosen
+            sandbox cannot run this task at all (not transient then).
+    """
+    _quiet_harbor()
+    with boundary(Boundary.STORAGE, "making the trials folder"):
+        trials_dir.mkdir(parents=True, exist_ok=True)
+    name = f"{agent.rsplit(':', 1)[-1].lower()}-{uuid.uuid4().hex[:8]}"
+    try:
+        with in_mode(task_dir, mode) as task:
+            config = _config(
+                folder, agent, environment, trials_dir, name, timeouts or Timeouts(), agent_kwargs or {}
+            )
+            return asyncio.run(_run(config))
+    except asyncio.CancelledError as error:
+        raise InfraError(Boundary.HARBOR, "the trial was cancelled", transient=False) from error
+    except (ValidationError, ValueError, FileNotFoundError, UnicodeDecodeError) as error:
+        return _unreadable(agent, trials_dir / name, error)
+
+
+def cancel_running() -> int:
+    """Cancel every trial that runs in any thread; each call of `run_trial` then raises `InfraError`.
+
+    Returns:
+        How many were cancelled. Their containers are stopped by the trials themselves before they return.
+    """
+    with _LOCK:
+        running = tuple(_RUNNING)
+    for loop, task in running:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(task.cancel)
+    return len(running)
+
+
+def _config(
+    task_dir: Path,
+    agent: str,
+    *,
+    environment: SandboxChoice,
+    folder: Path,
+    timeouts: Timeouts,
+    agent_kwargs: dict[str, Any],
+) -> TrialConfig:
+    by_path = ":" in agent
+    return TrialConfig(
+        task=TaskConfig(path=task_dir.resolve()),
+        trial_name=folder.name,
+        trials_dir=folder.parent.resolve(),
+        environment_build_timeout_multiplier=timeouts.build_multiplier,
+        agent=AgentConfig(
+            name=None if by_path else AgentName(agent).value,
+            import_path=agent if by_path else None,
+            override_timeout_sec=timeouts.agent_sec,
+            max_timeout_sec=timeouts.agent_cap_sec,
+            kwargs=agent_kwargs,
+        ),
+        environment=environment.to_config(),
+        verifier=VerifierConfig(
+            override_timeout_sec=timeouts.verifier_sec, max_timeout_sec=timeouts.verifier_cap_sec
+        ),
+    )
+
+
+async def _run(config: TrialConfig) -> TrialOutcome:
+    task = asyncio.current_task()
+    assert task is not None
+    entry = (asyncio.get_running_loop(), task)
+    with _LOCK:
+        _RUNNING.add(entry)
+    try:
+        folder = config.trials_dir / config.trial_name
+        try:
+            trial = await Trial.create(config)
+        except Exception as error:
+            fault = creation_fault(error)
+            if fault is not None:
+                raise fault from error
+            return _unreadable(_agent_name(config), folder, error)
+        result = await trial.run()
+        return _outcome(config, folder, result)
+    finally:
+        with _LOCK:
+            _RUNNING.discard(entry)
+
+
+def _outcome(config: TrialConfig, folder: Path, result: TrialResult) -> TrialOutcome:
+    recorded = result.recorded_exceptions()
+    failure = _failure(recorded[0], result) if recorded else None
+    if failure is not None:
+        fault = machine_fault(failure)
+        if fault is not None:
+            raise fault
+    verifier = folder / "verifier"
+    agent_log = "oracle.txt" if config.agent.name == AgentName.ORACLE.value else "script.txt"
+    mode = result.verifier_environment_mode
+    return TrialOutcome(
+        agent=_agent_name(config),
+        folder=folder,
+        mode=mode.value if isinstance(mode, VerifierEnvironmentMode) else "",
+        rewards=None if result.verifier_result is None else result.verifier_result.rewards,
+        valid=result.reward_valid,
+        failure=failure,
+        suspect=failure is not None and is_suspect(failure),
+        solve_exit_code=_exit_code(folder),
+        reward_json=read_head(verifier / "reward.json"),
+        reward_txt=read_head(verifier / "reward.txt"),
+        agent_output=read_tail(folder / "agent" / agent_log),
+        verifier_output=read_tail(verifier / "test-stdout.txt"),
+        seconds=_seconds(result),
+        steps=result.step_results is not None,
+    )
+
+
+def _agent_name(config: TrialConfig) -> str:
+    return config.agent.name or config.agent.import_path or ""
+
+
+def _unreadable(agent: str, folder: Path, error: Exception) -> TrialOutcome:
+    message = str(error)[:_MESSAGE_LIMIT]
+    return TrialOutcome(agent, folder, failure=TrialFailure(type(error).__name__, message, TrialPhase.CREATE))
+
+
+def _failure(info: ExceptionInfo, result: TrialResult) -> TrialFailure:
+    return TrialFailure(
+        info.exception_type, info.exception_message[:_MESSAGE_LIMIT], _phase(info.occurred_at, result)
+    )
+
+
+def _phase(when: datetime, result: TrialResult) -> TrialPhase:
+    """The phase that had begun last when the exception was recorded."""
+    phase = TrialPhase.ENVIRONMENT
+    begun = (
+        (TrialPhase.AGENT_SETUP, result.agent_setup),
+        (TrialPhase.AGENT, result.agent_execution),
+        (TrialPhase.VERIFIER, result.verifier),
+    )
+    if result.environment_setup is not None and result.environment_setup.finished_at is not None:
+        # The health check runs between the two and has no timing of its own.
+        phase = TrialPhase.AGENT_SETUP if result.agent_setup is not None else _started(result, when)
+    for candidate, timing in begun:
+        if timing is not None and timing.started_at is not None and timing.started_at <= when:
+            phase = candidate
+    verifier = result.verifier
+    if phase is TrialPhase.VERIFIER and result.verifier_result is not None and verifier is not None:
+        return TrialPhase.TEARDOWN
+    return phase
+
+
+def _started(result: TrialResult, when: datetime) -> TrialPhase:
+    setup = result.environment_setup
+    failed_to_start = (
+        result.exception_info is not None
+        and result.exception_info.exception_type != "HealthcheckError"
+        and setup is not None
+        and setup.finished_at is not None
+        and setup.finished_at <= when
+    )
+    return TrialPhase.ENVIRONMENT if failed_to_start else TrialPhase.AGENT_SETUP
+
+
+def _exit_code(folder: Path) -> int | None:
+    files = (folder / "agent" / "exit-code.txt", *sorted(folder.glob("steps/*/agent/exit-code.txt")))
+    for file in files:
+        data = read_head(file, 16)
+        if data is not None:
+            try:
+                return int(data)
+            except ValueError:
+                return -1
+    return None
+
+
+def _seconds(result: TrialResult) -> dict[str, float]:
+    timings = {
+        TrialPhase.ENVIRONMENT.value: result.environment_setup,
+        TrialPhase.AGENT_SETUP.value: result.agent_setup,
+        TrialPhase.AGENT.value: result.agent_execution,
+        TrialPhase.VERIFIER.value: result.verifier,
+        "total": TimingInfo(started_at=result.started_at, finished_at=result.finished_at),
+    }
+    return {
+        name: round((timing.finished_at - timing.started_at).total_seconds(), 3)
+        for name, timing in timings.items()
+        if timing is not None and timing.started_at is not None and timing.finished_at is not None
+    }
+
+
+def _quiet_harbor() -> None:
+    """Ignore Harbor's notes to its own authors; the filters are added once, not swapped, so threads do not collide."""
+    with _LOCK:
+        for message in _WARNINGS:
+            if not any(item[1] is not None and item[1].pattern == message for item in warnings.filters):  # pyright: ignore
+                warnings.filterwarnings("ignore", message=message, category=DeprecationWarning)
