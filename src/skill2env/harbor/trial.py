@@ -9,6 +9,7 @@ import asyncio
 import threading
 import uuid
 import warnings
+from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,6 @@ from harbor.models.task.verifier_mode import VerifierEnvironmentMode
 from harbor.models.trial.config import AgentConfig, TaskConfig, TrialConfig, VerifierConfig
 from harbor.models.trial.result import ExceptionInfo, TimingInfo, TrialResult
 from harbor.trial.trial import Trial
-from pydantic import ValidationError
 
 from skill2env.errors import Boundary, InfraError, boundary
 from skill2env.harbor.faults import creation_fault, is_suspect, machine_fault
@@ -70,16 +70,24 @@ def run_trial(
     with boundary(Boundary.STORAGE, "making the trials folder"):
         trials_dir.mkdir(parents=True, exist_ok=True)
     name = f"{agent.rsplit(':', 1)[-1].lower()}-{uuid.uuid4().hex[:8]}"
-    try:
-        with in_mode(task_dir, mode) as task:
-            config = _config(
-                folder, agent, environment, trials_dir, name, timeouts or Timeouts(), agent_kwargs or {}
-            )
+    folder = trials_dir / name
+    with ExitStack() as stack:
+        try:
+            task = stack.enter_context(in_mode(task_dir, mode))
+        except (ValueError, OSError) as error:
+            return _unreadable(agent, folder, error)
+        config = _config(
+            task,
+            agent,
+            environment=environment,
+            folder=folder,
+            timeouts=timeouts or Timeouts(),
+            agent_kwargs=agent_kwargs or {},
+        )
+        try:
             return asyncio.run(_run(config))
-    except asyncio.CancelledError as error:
-        raise InfraError(Boundary.HARBOR, "the trial was cancelled", transient=False) from error
-    except (ValidationError, ValueError, FileNotFoundError, UnicodeDecodeError) as error:
-        return _unreadable(agent, trials_dir / name, error)
+        except asyncio.CancelledError as error:
+            raise InfraError(Boundary.HARBOR, "the trial was cancelled", transient=False) from error
 
 
 def cancel_running() -> int:
