@@ -444,6 +444,8 @@ class Reason(StrEnum):
     """The repair rounds are used up and the reference solution still fails."""
     DUPLICATE = "duplicate"
     """The dataset already holds this task."""
+    TAKEN_DOWN = "taken_down"
+    """The dataset's owner took this task, skill, source or licence down, and it may not come back."""
 
 
 class GateOutcome(StrEnum):

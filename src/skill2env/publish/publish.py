@@ -1,0 +1,170 @@
+"""Accepted candidates -> task folders of a dataset: staged, finished, moved into place one by one, then committed.
+
+A kill at any moment leaves whole task folders and the old index, or the new one; the next publish of the same
+candidates ends in the same bytes.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from skill2env.publish.dataset import DatasetState, commit, locked, read_state
+from skill2env.publish.entry import TaskEntry, make_entry
+from skill2env.publish.notices import FOLDER_NAME, notice_folder, write_notices
+from skill2env.publish.takedown import blocking
+from skill2env.records import Candidate, Reason, Skill, Verdict, digest_bytes, digest_of
+from skill2env.store.files import copy_tree, move_into_place, staged_folder
+
+_UNCOUNTED = "task.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A candidate that passed every gate, and what its manifest line needs."""
+
+    attempt_key: str
+    candidate: Candidate
+    """`path` is where the folder really lies."""
+    verdict: Verdict
+    skill: Skill
+    skill_dir: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """Where a candidate went."""
+
+    attempt_key: str
+    folder: str = ""
+    """Name of the task's folder; empty when it was refused."""
+    digest: str = ""
+    """Harbor's digest of the published folder."""
+    refused: Reason | None = None
+    """``duplicate`` or ``taken_down``."""
+    detail: str = ""
+
+
+def publish(
+    accepted: Sequence[Accepted],
+    dataset: Path,
+    *,
+    name: str,
+    description: str,
+    task_toml: Callable[[Accepted], str],
+    identity: str,
+    ended: Mapping[str, int],
+) -> tuple[DatasetState, list[Published]]:
+    """Add candidates to a dataset, replacing tasks of the same name.
+
+    Args:
+        accepted: in any order; they are published sorted by task name, so that the result does not depend on it.
+        dataset: the folder; made when absent.
+        name: of the dataset when it is new.
+        description: of the dataset when it is new.
+        task_toml: renders the final task.toml with the gate results.
+        identity: digest of what this compile was given; a compile with the same identity replaces its yield.
+        ended: ``status:reason`` -> attempts of this compile that ended elsewhere, for the card.
+
+    Returns:
+        The state of the dataset afterwards and one `Published` per candidate, in order of task name.
+
+    Raises:
+        InfraError: boundary ``storage``; the same call again goes on.
+        UserError: the dataset's index files are damaged.
+    """
+    ordered = sorted(accepted, key=lambda item: item.candidate.spec.task_name)
+    with locked(dataset):
+        before = read_state(dataset, name=name, description=description)
+        entries = {entry.name: entry for entry in before.entries}
+        outcomes: list[Published] = []
+        for item in ordered:
+            outcome, entry = _place(item, dataset, entries, before.taken_down, task_toml)
+            outcomes.append(outcome)
+            if entry is not None:
+                entries[entry.name] = entry
+        counts = _tally(ended, outcomes)
+        yields = {**before.yields, identity: counts} if counts else before.yields
+        return commit(dataset, before, entries.values(), yields=yields), outcomes
+
+
+def _place(
+    item: Accepted,
+    dataset: Path,
+    entries: Mapping[str, TaskEntry],
+    taken_down: Sequence[str],
+    task_toml: Callable[[Accepted], str],
+) -> tuple[Published, TaskEntry | None]:
+    """Put one candidate where it belongs, or say why it may not join."""
+    candidate = item.candidate
+    name = candidate.spec.task_name
+    content = content_digest(candidate.path)
+    twin = next((e for e in entries.values() if e.content == content and e.name != name), None)
+    if twin is not None:
+        return _refuse(item, Reason.DUPLICATE, f"the same files as {twin.name}"), None
+    folder = _folder_name(name, entries)
+    with staged_folder(dataset) as staged:
+        copy_tree(candidate.path, staged)
+        (staged / _UNCOUNTED).write_text(task_toml(item), encoding="utf-8")
+        entry = make_entry(
+            candidate, item.verdict, item.skill, folder=folder, digest=_harbor_digest(staged), content=content
+        )
+        blocker = blocking(entry, taken_down)
+        if blocker:
+            return _refuse(item, Reason.TAKEN_DOWN, f"matches the take-down {blocker}"), None
+        if entries.get(name) != entry or not _is_intact(dataset / folder, entry):
+            staged.chmod(0o755)
+            move_into_place(staged, dataset / folder)
+    _keep_notices(item, dataset)
+    return Published(item.attempt_key, folder=folder, digest=entry.digest), entry
+
+
+def _refuse(item: Accepted, reason: Reason, detail: str) -> Published:
+    return Published(item.attempt_key, refused=reason, detail=detail)
+
+
+def _harbor_digest(folder: Path) -> str:
+    from skill2env.harbor.digest import task_digest
+
+    return task_digest(folder)
+
+
+def _is_intact(folder: Path, entry: TaskEntry) -> bool:
+    return folder.is_dir() and _harbor_digest(folder) == entry.digest
+
+
+def content_digest(task: Path) -> str:
+    """Digest of every regular file of a task but task.toml, whose metadata differs from dataset to dataset."""
+    listed = {
+        path.relative_to(task).as_posix(): digest_bytes(path.read_bytes())
+        for path in sorted(task.rglob("*"))
+        if path.is_file() and not path.is_symlink() and path != task / _UNCOUNTED
+    }
+    return digest_of(listed)
+
+
+def _folder_name(name: str, entries: Mapping[str, TaskEntry]) -> str:
+    """The slug, or ``organisation--slug`` when another task has that folder."""
+    known = entries.get(name)
+    if known is not None:
+        return known.folder
+    slug = name.rsplit("/", maxsplit=1)[-1]
+    taken = {entry.folder for entry in entries.values()} | {FOLDER_NAME}
+    return name.replace("/", "--") if slug in taken else slug
+
+
+def _keep_notices(item: Accepted, dataset: Path) -> None:
+    target = dataset / FOLDER_NAME / notice_folder(item.skill)
+    if target.is_dir():
+        return
+    with staged_folder(target.parent) as staged:
+        write_notices(item.skill, item.skill_dir, staged)
+        staged.chmod(0o755)
+        move_into_place(staged, target)
+
+
+def _tally(ended: Mapping[str, int], outcomes: Sequence[Published]) -> dict[str, int]:
+    counts = {label: count for label, count in ended.items() if count}
+    for outcome in outcomes:
+        label = f"rejected:{outcome.refused}" if outcome.refused else "published"
+        counts[label] = counts.get(label, 0) + 1
+    return counts
