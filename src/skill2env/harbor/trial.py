@@ -8,7 +8,6 @@ which are `verify`'s; judging the reward, which `TrialOutcome.reward` reads and 
 import asyncio
 import threading
 import uuid
-import warnings
 from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
@@ -24,16 +23,11 @@ from skill2env.errors import Boundary, InfraError, boundary
 from skill2env.harbor.faults import creation_fault, is_suspect, machine_fault
 from skill2env.harbor.limits import Timeouts
 from skill2env.harbor.outcome import TrialFailure, TrialOutcome, TrialPhase, read_head, read_tail
+from skill2env.harbor.quiet import quiet_harbor
 from skill2env.harbor.sandboxes import SandboxChoice
 from skill2env.harbor.variant import in_mode
 
 _MESSAGE_LIMIT = 4000
-_WARNINGS = (
-    "Task.checksum will be deprecated",
-    "The 'allow_internet' field",
-    "The 'memory' field",
-    "The 'storage' field",
-)
 _RUNNING: set[tuple[asyncio.AbstractEventLoop, "asyncio.Task[Any]"]] = set()
 _LOCK = threading.Lock()
 
@@ -66,7 +60,7 @@ def run_trial(
         InfraError: the machine failed while the container was being started, the trial was cancelled, or the chosen
             sandbox cannot run this task at all (not transient then).
     """
-    _quiet_harbor()
+    quiet_harbor()
     with boundary(Boundary.STORAGE, "making the trials folder"):
         trials_dir.mkdir(parents=True, exist_ok=True)
     name = f"{agent.rsplit(':', 1)[-1].lower()}-{uuid.uuid4().hex[:8]}"
@@ -255,11 +249,3 @@ def _seconds(result: TrialResult) -> dict[str, float]:
         for name, timing in timings.items()
         if timing is not None and timing.started_at is not None and timing.finished_at is not None
     }
-
-
-def _quiet_harbor() -> None:
-    """Ignore Harbor's notes to its own authors; the filters are added once, not swapped, so threads do not collide."""
-    with _LOCK:
-        for message in _WARNINGS:
-            if not any(item[1] is not None and item[1].pattern == message for item in warnings.filters):  # pyright: ignore
-                warnings.filterwarnings("ignore", message=message, category=DeprecationWarning)
