@@ -1,0 +1,98 @@
+"""The base images that we know by name, what is in them, and which public images they stand for."""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from skill2env.errors import UserError
+
+REGISTRY_VARIABLE = "SKILL2ENV_REGISTRY"
+DEFAULT_REGISTRY = "localhost:5000/skill2env"
+"""Where published Dockerfiles say the base lives, unless the setting names another place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """One entry of the catalog."""
+
+    name: str
+    suite: str
+    """Debian suite it is built from."""
+    packages: tuple[str, ...]
+    """Besides everything essential and required."""
+    stands_for: tuple[str, ...]
+    """Public references that may be mapped to it (see `stand_in`)."""
+
+    @property
+    def public(self) -> str:
+        """The public image and tag it is bound to."""
+        return self.stands_for[0]
+
+
+CATALOG: dict[str, Base] = {
+    base.name: base
+    for base in (
+        Base(
+            name="debian-bookworm",
+            suite="bookworm",
+            packages=("usr-is-merged", "apt", "bash", "ca-certificates", "procps", "python3", "tmux"),
+            stands_for=("debian:bookworm-slim", "debian:bookworm", "debian:12", "debian:12-slim"),
+        ),
+    )
+}
+
+_REFERENCE = re.compile(r"^(?P<name>[a-z0-9][a-z0-9._:/-]*?)(?::(?P<tag>[\w][\w.-]{0,127}))?(?:@(?P<digest>sha256:[0-9a-f]{64}))?$")
+
+
+def registry() -> str:
+    """Host and prefix under which published Dockerfiles name our bases."""
+    return os.environ.get(REGISTRY_VARIABLE, DEFAULT_REGISTRY).rstrip("/")
+
+
+def lookup(name: str) -> Base:
+    """The catalog's entry.
+
+    Raises:
+        UserError: there is none of that name.
+    """
+    if name not in CATALOG:
+        raise UserError(f"no base image {name!r} in the catalog", hint=f"Known: {', '.join(sorted(CATALOG))}.")
+    return CATALOG[name]
+
+
+def split_reference(reference: str) -> tuple[str, str, str]:
+    """(name with registry, tag, digest) of an image reference; parts that it lacks are empty.
+
+    Raises:
+        ValueError: it is no image reference.
+    """
+    match = _REFERENCE.match(reference)
+    if match is None:
+        raise ValueError(f"{reference!r} is no image reference")
+    return match["name"], match["tag"] or "", match["digest"] or ""
+
+
+def catalog_name(reference: str, image_map: Mapping[str, str] | None = None) -> str | None:
+    """Which catalog entry a reference means, or None.
+
+    A reference means an entry when the caller's map says so (with or without its tag or digest), when it is the bare catalog name, when it is
+    ``ANY/REGISTRY/skill2env/NAME`` or ``REGISTRY/NAME`` of the setting, or when it is a public image that an entry stands for.
+    """
+    for key in (reference, reference.partition("@")[0]):
+        if image_map and key in image_map:
+            return lookup(image_map[key]).name
+    try:
+        name, tag, _ = split_reference(reference)
+    except ValueError:
+        return None
+    if image_map and name in image_map:
+        return lookup(image_map[name]).name
+    last = name.rpartition("/")[2]
+    if last in CATALOG and (name == last or name == f"{registry()}/{last}" or name.endswith(f"skill2env/{last}")):
+        return last
+    bare = name.removeprefix("docker.io/").removeprefix("library/")
+    for entry in CATALOG.values():
+        if f"{bare}:{tag}" in entry.stands_for:
+            return entry.name
+    return None
