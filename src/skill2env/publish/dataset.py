@@ -159,7 +159,7 @@ def commit(dataset: Path, before: DatasetState, entries: Iterable[TaskEntry], **
         **changes,
     )
     _prune_notices(dataset, listed)
-    if after == before and _index_is_whole(dataset, before):
+    if after == before and index_is_whole(dataset, before):
         return before  # nothing to write, and no need to load Harbor
     texts = {MANIFEST_NAME: manifest_text(list(listed)), CARD_NAME: _card(after)}
     after = replace(after, files={name: digest_bytes(text.encode()) for name, text in texts.items()})
@@ -170,7 +170,7 @@ def commit(dataset: Path, before: DatasetState, entries: Iterable[TaskEntry], **
     return after
 
 
-def _index_is_whole(dataset: Path, state: DatasetState) -> bool:
+def index_is_whole(dataset: Path, state: DatasetState) -> bool:
     """True when the index files are the ones that the commit names."""
     return bool(state.files) and all(
         (dataset / name).is_file() and digest_bytes((dataset / name).read_bytes()) == digest
