@@ -16,7 +16,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from skill2env.records import AuthorIdentity, Phase, Record, Skill, Skipped, TaskSpec, Usage
+from skill2env.records import (
+    AuthorIdentity,
+    Axes,
+    Phase,
+    Reason,
+    Record,
+    Skill,
+    Skipped,
+    TaskSpec,
+    Usage,
+    Workflow,
+)
 
 
 class Message(Record):
@@ -70,11 +81,24 @@ class CreateRequest:
     """False hides tests/ from SOLUTION and REPAIR (``--solution blind``)."""
 
 
+class Refusal(Record):
+    """Files of a session that the host does not take, and why; see `authors.workspace`."""
+
+    reason: Reason
+    """``unsafe_file`` or ``too_large``."""
+    path: str
+    """The offending path relative to ``task/``, made printable."""
+    message: str
+    """One sentence for a person."""
+
+
 class CreateReply(Record):
     """How one phase ended. The files are in the workspace."""
 
     skipped: Skipped | None = None
     """Set when the author declines; files are then ignored."""
+    refused: Refusal | None = None
+    """Set when the author's own transport already found files that must not be taken; the candidate is rejected."""
     usage: Usage = Usage()
     messages: tuple[Message, ...] = ()
 
@@ -103,3 +127,31 @@ class Author(Protocol):
             InfraError: as for `plan`. A reply is final for the phase; only infra failures are retried.
         """
         ...
+
+
+@runtime_checkable
+class PinsAxes(Protocol):
+    """An author whose sessions were written for certain axes (a recording), so that sampling others would be untrue."""
+
+    def pinned_axes(self, skill: Skill, workflow: Workflow, variant: int) -> Axes | None:
+        """The axes this author will work to, or None to leave them to the sampler."""
+        ...
+
+
+@runtime_checkable
+class KnowsSkills(Protocol):
+    """An author that can say more exactly who it is for one skill."""
+
+    def identity_for(self, skill: Skill) -> AuthorIdentity:
+        """As `Author.identity`, covering only what determines the output for `skill`."""
+        ...
+
+
+def pinned_axes(author: Author, skill: Skill, workflow: Workflow, variant: int) -> Axes | None:
+    """Axes that `author` insists on; None for authors that take what they are given."""
+    return author.pinned_axes(skill, workflow, variant) if isinstance(author, PinsAxes) else None
+
+
+def identity_for(author: Author, skill: Skill) -> AuthorIdentity:
+    """Identity of `author` for one skill: the closest one it can give, else its general identity."""
+    return author.identity_for(skill) if isinstance(author, KnowsSkills) else author.identity
