@@ -1,0 +1,217 @@
+"""Runs a project's code, untrusted, case by case: the process on the far side of the grader.
+
+    python3 -I child.py ROOT WORK < cases.json        (answers as JSON lines on file descriptor 3)
+
+A case is a call of a module-level function (``kind: function``) or a run of a script (``kind: command``). Each case
+runs in a process of its own, forked from one that has already imported the module, in an empty folder of its own, so
+that no case can see what another did. The answers hold what happened, never whether it is right: what is expected
+stays with the grader.
+"""
+
+import contextlib
+import importlib
+import json
+import os
+import runpy
+import shutil
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from values import MAX_TEXT, Decoder, Encoder, Unsupported, same  # noqa: E402
+
+CHANNEL = 3
+SECONDS_A_CASE = 6.0
+MAX_FILES = 24
+
+
+class Project:
+    """The code under test: imports its modules and names its classes."""
+
+    def __init__(self, root: Path, work: Path) -> None:
+        self.root = root
+        self.work = work
+
+    def module(self, file: str) -> Any:
+        """Import `file`, with its package when it lies in one."""
+        path = self.root / file
+        names, folder = [path.stem], path.parent
+        while (folder / "__init__.py").is_file() and folder != self.root:
+            names.insert(0, folder.name)
+            folder = folder.parent
+        for entry in (str(self.root), str(folder)):
+            if entry not in sys.path:
+                sys.path.insert(0, entry)
+        if names[-1] == "__init__" and len(names) > 1:
+            names.pop()
+        return importlib.import_module(".".join(names))
+
+    def load(self, file: str, name: str) -> Any:
+        """The object called `name` (dots allowed) of `file`."""
+        found = self.module(file)
+        for part in name.split("."):
+            found = getattr(found, part)
+        return found
+
+    def locate(self, kind: type) -> "str | None":
+        """File of a class of the project, None for others."""
+        file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+        if file is None:
+            return None
+        with contextlib.suppress(ValueError):
+            return Path(file).resolve().relative_to(self.root).as_posix()
+        return None
+
+    def clean(self, text: str) -> str:
+        """Replace the two folders, whose places differ from run to run."""
+        return text.replace(str(self.work), "<work>").replace(str(self.root), "<root>")
+
+    def encode(self, value: Any) -> Any:
+        """Tagged form of a result."""
+        return Encoder(self.locate, clean=self.clean).encode(value)
+
+
+def _read(path: str) -> str:
+    with open(path, "rb") as handle:
+        return handle.read(MAX_TEXT).decode("utf-8", "replace")
+
+
+def _snapshot(project: Project) -> dict[str, str]:
+    """Text of every file in the case's folder."""
+    found: dict[str, str] = {}
+    for path in sorted(project.work.rglob("*")):
+        if path.is_file() and not path.is_symlink() and "__pycache__" not in path.parts:
+            found[path.relative_to(project.work).as_posix()] = project.clean(_read(str(path)))
+            if len(found) >= MAX_FILES:
+                break
+    return found
+
+
+def _call(project: Project, case: Any) -> dict[str, Any]:
+    """Run a function case in this process."""
+    decoder = Decoder(project.root, project.work, project.load)
+    args = [decoder.decode(item) for item in case["args"]]
+    kwargs = {key: decoder.decode(item) for key, item in case.get("kwargs", {}).items()}
+    before = _snapshot(project)
+    target = project.load(case["file"], case["name"])
+    try:
+        value = target(*args, **kwargs)
+        outcome: dict[str, Any] = {"value": project.encode(value)}
+    except SystemExit as error:
+        outcome = {"exit": error.code if isinstance(error.code, int) else int(error.code is not None)}
+    except Unsupported:
+        raise
+    except Exception as error:
+        return {"raised": type(error).__name__}
+    with contextlib.suppress(Unsupported):  # arguments changed in place are part of the result
+        fresh = Decoder(project.root, project.work, project.load)
+        after = project.encode(args)
+        if not same(after, project.encode([fresh.decode(item) for item in case["args"]])):
+            outcome["arguments"] = after
+    files = _snapshot(project)
+    if files != before:
+        outcome["files"] = {name: text for name, text in files.items() if before.get(name) != text}
+    return outcome
+
+
+def _command(project: Project, case: Any) -> dict[str, Any]:
+    """Run a script case in this process."""
+    decoder = Decoder(project.root, project.work, project.load)
+    argv = [str(decoder.decode(item)) for item in case["argv"]]
+    script = project.root / case["file"]
+    before = _snapshot(project)
+    sys.argv = [str(script), *argv]
+    sys.path.insert(0, str(script.parent))
+    code = 0
+    try:
+        runpy.run_path(str(script), run_name="__main__")
+    except SystemExit as error:
+        code = error.code if isinstance(error.code, int) else int(error.code is not None)
+    except Exception as error:
+        return {"raised": type(error).__name__}
+    files = {name: text for name, text in _snapshot(project).items() if before.get(name) != text}
+    return {"exit": code, "files": files}
+
+
+def run_case(project: Project, case: Any, log: str) -> dict[str, Any]:
+    """One case, with its standard output (stderr is dropped: it is for people)."""
+    null = os.open(os.devnull, os.O_RDWR)
+    out = os.open(log, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+    os.dup2(null, 0)
+    os.dup2(out, 1)
+    os.dup2(null, 2)
+    sys.stdout = os.fdopen(1, "w", encoding="utf-8", errors="replace", closefd=False)
+    sys.stderr = os.fdopen(2, "w", encoding="utf-8", errors="replace", closefd=False)
+    os.chdir(project.work)
+    outcome = _call(project, case) if case["kind"] == "function" else _command(project, case)
+    sys.stdout.flush()
+    printed = project.clean(_read(log))
+    if printed:
+        outcome["stdout"] = printed
+    return outcome
+
+
+def _answer(case: Any, outcome: dict[str, Any]) -> None:
+    data = (json.dumps({"id": case["id"], "outcome": outcome}) + "\n").encode()
+    while data:
+        data = data[os.write(CHANNEL, data) :]
+
+
+def _fresh_folder(work: Path) -> None:
+    if work.exists():
+        shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True, exist_ok=True)
+
+
+def run_one(project: Project, case: Any, observe: Any = None) -> None:
+    """Fork, run `case` there, answer. `observe` (planning only) wraps the run and may add to the outcome."""
+    _fresh_folder(project.work)
+    pid = os.fork()
+    if pid == 0:
+        status = 3
+        try:
+            signal.setitimer(signal.ITIMER_REAL, SECONDS_A_CASE)
+            log = str(project.work) + ".log"
+            outcome = run_case(project, case, log) if observe is None else observe(project, case, log)
+            _answer(case, outcome)
+            status = 0
+        except Unsupported:
+            _answer(case, {"unsupported": True})
+            status = 0
+        finally:
+            os._exit(status)
+    _, status = os.waitpid(pid, 0)
+    if status != 0:
+        _answer(case, {"died": True})
+
+
+def run_all(project: Project, cases: list[Any], observe: Any = None) -> None:
+    """All cases, in order of their modules; commands never share a process with imported modules."""
+    for case in cases:
+        if case["kind"] == "command":
+            run_one(project, case, observe)
+    for file in sorted({case["file"] for case in cases if case["kind"] == "function"}):
+        mine = [case for case in cases if case["kind"] == "function" and case["file"] == file]
+        pid = os.fork()
+        if pid == 0:
+            with contextlib.suppress(BaseException):
+                _fresh_folder(project.work)
+                os.chdir(project.work)
+                project.module(file)
+            with contextlib.suppress(BaseException):
+                for case in mine:
+                    run_one(project, case, observe)
+            os._exit(0)
+        os.waitpid(pid, 0)
+
+
+def main() -> None:
+    """Read the cases, run them, answer."""
+    root, work = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
+    run_all(Project(root, work), json.load(sys.stdin))
+
+
+if __name__ == "__main__":
+    main()
