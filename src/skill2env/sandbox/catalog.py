@@ -42,7 +42,9 @@ CATALOG: dict[str, Base] = {
     )
 }
 
-_REFERENCE = re.compile(r"^(?P<name>[a-z0-9][a-z0-9._:/-]*?)(?::(?P<tag>[\w][\w.-]{0,127}))?(?:@(?P<digest>sha256:[0-9a-f]{64}))?$")
+_REFERENCE = re.compile(
+    r"^(?P<name>[a-z0-9][a-z0-9._:/-]*?)(?::(?P<tag>[\w][\w.-]{0,127}))?(?:@(?P<digest>sha256:[0-9a-f]{64}))?$"
+)
 
 
 def registry() -> str:
@@ -57,7 +59,9 @@ def lookup(name: str) -> Base:
         UserError: there is none of that name.
     """
     if name not in CATALOG:
-        raise UserError(f"no base image {name!r} in the catalog", hint=f"Known: {', '.join(sorted(CATALOG))}.")
+        raise UserError(
+            f"no base image {name!r} in the catalog", hint=f"Known: {', '.join(sorted(CATALOG))}."
+        )
     return CATALOG[name]
 
 
@@ -89,7 +93,9 @@ def catalog_name(reference: str, image_map: Mapping[str, str] | None = None) -> 
     if image_map and name in image_map:
         return lookup(image_map[name]).name
     last = name.rpartition("/")[2]
-    if last in CATALOG and (name == last or name == f"{registry()}/{last}" or name.endswith(f"skill2env/{last}")):
+    if last in CATALOG and (
+        name == last or name == f"{registry()}/{last}" or name.endswith(f"skill2env/{last}")
+    ):
         return last
     bare = name.removeprefix("docker.io/").removeprefix("library/")
     for entry in CATALOG.values():

@@ -79,10 +79,13 @@ class NamespaceEnvironment(BaseEnvironment):
     def _validate_definition(self) -> None:
         if (self.environment_dir / "docker-compose.yaml").exists():
             raise UserError(
-                "the namespace sandbox cannot run compose services", hint="Run this task with `--sandbox docker`."
+                "the namespace sandbox cannot run compose services",
+                hint="Run this task with `--sandbox docker`.",
             )
         if not self.task_env_config.docker_image and not (self.environment_dir / "Dockerfile").exists():
-            raise FileNotFoundError(f"{self.environment_dir} has no Dockerfile and the task names no docker_image")
+            raise FileNotFoundError(
+                f"{self.environment_dir} has no Dockerfile and the task names no docker_image"
+            )
         if self._network_policy.network_mode != NetworkMode.NO_NETWORK:
             raise UserError(
                 f"the namespace sandbox runs tasks without a network; this one asks for {self._network_policy.network_mode.value}",
@@ -107,9 +110,16 @@ class NamespaceEnvironment(BaseEnvironment):
     async def start(self, force_build: bool) -> None:
         self.image = await _off_loop(self._build)
         limits = ResourceLimits(
-            cpus=self._effective_cpus, memory_mb=self._effective_memory_mb, pids=TRIAL_PIDS, storage_mb=self._effective_storage_mb
+            cpus=self._effective_cpus,
+            memory_mb=self._effective_memory_mb,
+            pids=TRIAL_PIDS,
+            storage_mb=self._effective_storage_mb,
         )
-        self._sandbox = Sandbox(SandboxSpec(layers=self.image.layers, limits=limits, hostname=self.environment_name[:60] or "task"))
+        self._sandbox = Sandbox(
+            SandboxSpec(
+                layers=self.image.layers, limits=limits, hostname=self.environment_name[:60] or "task"
+            )
+        )
         await _off_loop(self._sandbox.start)
         workdir = self._workdir()
         if workdir != "/":

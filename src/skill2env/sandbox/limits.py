@@ -32,7 +32,7 @@ class Enforced:
     hard: tuple[str, ...] = ()
     watched: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
-    groups: list[Path] = field(default_factory=list)
+    groups: list[Path] = field(default_factory=list[Path])
 
 
 def _settings(limits: ResourceLimits) -> dict[str, dict[str, str]]:

@@ -33,7 +33,10 @@ class DebianMirror:
     def sources(self, suite: str, *, signed_by: str = "") -> str:
         """Text of a sources.list for a suite."""
         options = f"[signed-by={signed_by}] " if signed_by else ""
-        lines = [f"deb {options}{self.archive} {suite} main", f"deb {options}{self.archive} {suite}-updates main"]
+        lines = [
+            f"deb {options}{self.archive} {suite} main",
+            f"deb {options}{self.archive} {suite}-updates main",
+        ]
         if self.security:
             lines.append(f"deb {options}{self.security} {suite}-security main")
         return "\n".join(lines) + "\n"
@@ -43,7 +46,9 @@ def _deb822_uris(text: str) -> list[str]:
     found: list[str] = []
     for stanza in text.split("\n\n"):
         fields = dict(
-            line.split(":", 1) for line in stanza.splitlines() if ":" in line and not line.startswith(("#", " "))
+            line.split(":", 1)
+            for line in stanza.splitlines()
+            if ":" in line and not line.startswith(("#", " "))
         )
         keyed = {k.strip().lower(): v.strip() for k, v in fields.items()}
         if "deb" in keyed.get("types", "").split() and "debian" in keyed.get("signed-by", "debian"):
@@ -104,7 +109,12 @@ def python_index() -> PythonIndex:
     """The index settings of the environment and of pip's configuration files; only those reached over HTTP."""
     wanted = ("index-url", "extra-index-url", "trusted-host")
     found: dict[str, str] = {}
-    files = [Path("/etc/pip.conf"), Path("/etc/xdg/pip/pip.conf"), Path.home() / ".config/pip/pip.conf", Path.home() / ".pip/pip.conf"]
+    files = [
+        Path("/etc/pip.conf"),
+        Path("/etc/xdg/pip/pip.conf"),
+        Path.home() / ".config/pip/pip.conf",
+        Path.home() / ".pip/pip.conf",
+    ]
     if os.environ.get("PIP_CONFIG_FILE"):
         files.append(Path(os.environ["PIP_CONFIG_FILE"]))
     for path in files:

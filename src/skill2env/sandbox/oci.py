@@ -32,7 +32,11 @@ class _Hashing:
 
 
 def normalise_layer(
-    source: BinaryIO, target: BinaryIO | None, *, epoch: int, change: Callable[[str, bytes], bytes] | None = None
+    source: BinaryIO,
+    target: BinaryIO | None,
+    *,
+    epoch: int,
+    change: Callable[[str, bytes], bytes] | None = None,
 ) -> tuple[str, int]:
     """Rewrite a tar stream so that equal file systems give equal bytes.
 
@@ -92,7 +96,11 @@ def manifest(layer_digest: str, layer_size: int, architecture: str) -> tuple[str
                 "size": len(config),
             },
             "layers": [
-                {"digest": layer_digest, "mediaType": "application/vnd.oci.image.layer.v1.tar", "size": layer_size}
+                {
+                    "digest": layer_digest,
+                    "mediaType": "application/vnd.oci.image.layer.v1.tar",
+                    "size": layer_size,
+                }
             ],
             "mediaType": "application/vnd.oci.image.manifest.v1+json",
             "schemaVersion": 2,

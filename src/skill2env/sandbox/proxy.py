@@ -172,7 +172,9 @@ def _origin_form(head: bytes, netloc: str) -> bytes:
 def _closing(head: bytes) -> bytes:
     """Ask for one answer a connection: a kept-open one could be used for another host without a check."""
     lines, _, body = head.partition(b"\r\n\r\n")
-    kept = [x for x in lines.split(b"\r\n") if not x.lower().startswith((b"connection:", b"proxy-connection:"))]
+    kept = [
+        x for x in lines.split(b"\r\n") if not x.lower().startswith((b"connection:", b"proxy-connection:"))
+    ]
     return b"\r\n".join([*kept, b"Connection: close"]) + b"\r\n\r\n" + body
 
 

@@ -11,20 +11,22 @@ import threading
 CHUNK_BYTES = 1 << 16
 
 
-def pump(first, second):
+def pump(first: socket.socket, second: socket.socket) -> None:
     """Copy bytes both ways until one side ends."""
+    peer = {first.fileno(): (first, second), second.fileno(): (second, first)}
     with first, second, selectors.DefaultSelector() as selector:
-        for source, target in ((first, second), (second, first)):
-            selector.register(source, selectors.EVENT_READ, target)
+        for number in peer:
+            selector.register(number, selectors.EVENT_READ)
         while True:
             for key, _ in selector.select():
-                data = key.fileobj.recv(CHUNK_BYTES)
+                source, target = peer[key.fd]
+                data = source.recv(CHUNK_BYTES)
                 if not data:
                     return
-                key.data.sendall(data)
+                target.sendall(data)
 
 
-def serve(path, port):
+def serve(path: str, port: int) -> None:
     """Accept connections for ever."""
     listener = socket.create_server(("127.0.0.1", port), backlog=64)
     while True:

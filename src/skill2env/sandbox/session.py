@@ -7,19 +7,20 @@ Does not cover: kernel bugs, and covert channels through shared CPU or disk.
 Synchronous and safe to use from several threads; each call of `exec` is one command.
 """
 
+import contextlib
 import json
-import os
 import socket
+import subprocess
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
 from typing import Self
 
 from skill2env.errors import Boundary, InfraError, UserError
 from skill2env.sandbox import scratch, streams
-from skill2env.sandbox.identity import Identity, current_identity
+from skill2env.sandbox.identity import SUBUID_FIX, Identity, current_identity
 from skill2env.sandbox.launch import Launched, launch
 from skill2env.sandbox.limits import Enforced, ResourceLimits, apply_limits, release_limits
 
@@ -54,7 +55,7 @@ class SandboxSpec:
     binds: tuple[Bind, ...] = ()
     proxy_socket: Path | None = None
     """Unix socket of a host-side HTTP proxy; None for no network at all."""
-    limits: ResourceLimits = ResourceLimits()
+    limits: ResourceLimits = field(default_factory=ResourceLimits)
     build: bool = False
     """True while a layer is built; never for trials."""
     hostname: str = "sandbox"
@@ -213,9 +214,9 @@ class Sandbox:
         if self._launched is None:
             return ""
         process = self._launched.process
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(1)
-        except Exception:
+        if process.returncode is None:
             return ""
         assert process.stderr is not None
         return process.stderr.read(4000).decode(errors="replace").strip()
@@ -232,10 +233,8 @@ class Sandbox:
             if launched.process.stderr is not None:
                 launched.process.stderr.close()
         if control is not None:
-            try:
+            with contextlib.suppress(OSError):
                 control.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
             self._ended.wait(2)
             control.close()
         release_limits(self.enforced)
@@ -280,10 +279,16 @@ class Sandbox:
         if user not in (None, "root", 0, "0") and not self.identity.several_users:
             raise UserError(
                 f"user {user!r} cannot exist in a single-uid sandbox",
-                hint="As root: apt-get install uidmap && usermod --add-subuids 100000-165535 --add-subgids 100000-165535 USER",
+                hint=f"As root: {SUBUID_FIX}",
             )
         environment = {"PATH": PATH, "LC_ALL": "C.UTF-8", **(env or {})}
-        request = {"op": "exec", "argv": list(argv), "cwd": cwd, "env": environment, "user": user}
+        request: dict[str, object] = {
+            "op": "exec",
+            "argv": list(argv),
+            "cwd": cwd,
+            "env": environment,
+            "user": user,
+        }
         if self.spec.limits.pids:
             request["nproc"] = self.spec.limits.pids
         with streams.Pipes(stdin=stdin, merge_stderr=merge_stderr, limit=output_limit) as pipes:
@@ -372,9 +377,8 @@ class Sandbox:
         """
         source = Path(source)
         is_file = source.is_file()
-        folder, name = (
-            (os.path.dirname(target) or "/", os.path.basename(target)) if is_file else (target, ".")
-        )
+        inside = PurePosixPath(target)
+        folder, name = (str(inside.parent), inside.name) if is_file else (target, ".")
         script = 'set -e; mkdir -p -- "$1"; tar -xpf - --no-same-owner -C "$1"; [ -z "$3" ] || chown -Rh -- "$3" "$1/$2"'
         done = self.exec(
             ["/bin/sh", "-c", script, "sh", folder, name, owner or ""],
@@ -396,9 +400,13 @@ class Sandbox:
             FileNotFoundError: there is no `source`.
             InfraError: too large, or the sandbox is gone.
         """
-        script = 'if [ -d "$1" ]; then exec tar -cf - -C "$1" .; elif [ -f "$1" ]; then exec tar -cf - -h -C "$2" "./$3"; else exit 44; fi'
+        script = (
+            'if [ -d "$1" ]; then exec tar -cf - -C "$1" .; '
+            'elif [ -f "$1" ]; then exec tar -cf - -h -C "$2" "./$3"; else exit 44; fi'
+        )
+        inside = PurePosixPath(source)
         done = self.exec(
-            ["/bin/sh", "-c", script, "sh", source, os.path.dirname(source) or "/", os.path.basename(source)],
+            ["/bin/sh", "-c", script, "sh", source, str(inside.parent), inside.name],
             output_limit=limit_bytes,
         )
         if done.return_code == 44:

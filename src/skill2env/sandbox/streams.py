@@ -69,8 +69,8 @@ class Pipes:
         else:
             in_read = os.open(os.devnull, os.O_RDONLY)
         self._out, self._err = out_read, err_read
-        self.guest_ends = (in_read, out_write, err_write)
-        self._open = {out_read} | ({err_read} if err_read >= 0 else set())
+        self.guest_ends: tuple[int, ...] = (in_read, out_write, err_write)
+        self._open = {out_read, err_read} - {-1}
         for number in self._open:
             os.set_blocking(number, False)
             self._kept[number] = bytearray()
