@@ -1,3 +1,5 @@
+import itertools
+
 from skill2env.axes import (
     AXIS_NAMES,
     CATALOGS,
@@ -31,7 +33,7 @@ def test_sizes() -> None:
 def test_complexity_bands_join_without_gap() -> None:
     bands = [TURNS[value] for value in Complexity]
     assert all(low <= high for low, high in bands)
-    assert all(after[0] == before[1] + 1 for before, after in zip(bands, bands[1:], strict=False))
+    assert all(after[0] == before[1] + 1 for before, after in itertools.pairwise(bands))
     assert all(value == f"turns-{TURNS[value][0]:02}-{TURNS[value][1]:02}" for value in Complexity)
 
 
