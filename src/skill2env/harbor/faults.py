@@ -7,7 +7,7 @@ Dockerfile retryable and a reference solution that is missing valid.
 import errno
 import re
 
-from skill2env.errors import Boundary, InfraError
+from skill2env.errors import Boundary, InfraError, UserError
 from skill2env.harbor.outcome import TrialFailure, TrialPhase
 
 _MACHINE_TYPES = {
@@ -46,6 +46,7 @@ _NETWORK = re.compile(
     r"manifest unknown|pull access denied|failed to do request",
     re.IGNORECASE,
 )
+_UNSUPPORTED = re.compile(r"\b(?:is|are) not supported\b")
 _FULL = re.compile(r"no space left on device|disk quota exceeded|read-only file system", re.IGNORECASE)
 
 
@@ -59,6 +60,9 @@ def machine_fault(failure: TrialFailure) -> InfraError | None:
         return None
     if _ENGINE.search(failure.message):
         return InfraError(Boundary.SANDBOX, failure.message, hint="run `skill2env doctor`", transient=False)
+    if failure.type == "BuildFailed" and _UNSUPPORTED.search(failure.message):
+        hint = "run it with --sandbox docker"
+        return InfraError(Boundary.SANDBOX, failure.message, hint=hint, transient=False)
     where = _MACHINE_TYPES.get(failure.type)
     if where is not None:
         return InfraError(where, f"{failure.type}: {failure.message}", hint="run `skill2env doctor`")
@@ -98,6 +102,8 @@ def creation_fault(error: Exception) -> InfraError | None:
         return InfraError(Boundary.STORAGE, f"preparing a trial failed: {text}", transient=False)
     if isinstance(error, ImportError):
         return InfraError(Boundary.HARBOR, f"Harbor cannot load a part: {text}", transient=False)
+    if isinstance(error, UserError):  # our own environment says so about compose services and networks
+        return InfraError(Boundary.SANDBOX, error.message, hint=error.hint, transient=False)
     if "not supported by" in text or "does not support" in text or _ENGINE.search(text):
         return InfraError(
             Boundary.SANDBOX,

@@ -25,7 +25,7 @@ from skill2env.harbor.limits import Timeouts
 from skill2env.harbor.outcome import TrialFailure, TrialOutcome, TrialPhase, read_head, read_tail
 from skill2env.harbor.quiet import quiet_harbor
 from skill2env.harbor.sandboxes import SandboxChoice
-from skill2env.harbor.variant import in_mode
+from skill2env.harbor.variant import variant
 
 _MESSAGE_LIMIT = 4000
 _RUNNING: set[tuple[asyncio.AbstractEventLoop, "asyncio.Task[Any]"]] = set()
@@ -39,6 +39,7 @@ def run_trial(
     environment: SandboxChoice,
     trials_dir: Path,
     mode: str | None = None,
+    offline: bool = False,
     timeouts: Timeouts | None = None,
     agent_kwargs: dict[str, Any] | None = None,
 ) -> TrialOutcome:
@@ -50,6 +51,7 @@ def run_trial(
         environment: where it runs.
         trials_dir: Harbor's trial folder is made below it; the caller owns and removes it.
         mode: ``shared`` or ``separate`` to run the verifier in that mode whatever the task asks for.
+        offline: run without network whatever the task asks for.
         timeouts: limits that replace or cap the task's own.
         agent_kwargs: options of an agent given by import path.
 
@@ -67,7 +69,7 @@ def run_trial(
     folder = trials_dir / name
     with ExitStack() as stack:
         try:
-            task = stack.enter_context(in_mode(task_dir, mode))
+            task = stack.enter_context(variant(task_dir, mode=mode, offline=offline))
         except (ValueError, OSError) as error:
             return _unreadable(agent, folder, error)
         config = _config(

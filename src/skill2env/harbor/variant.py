@@ -1,4 +1,7 @@
-"""The same task with the verifier in the other mode; Harbor has no switch for that, so the task is copied."""
+"""The same task with the verifier in the other mode, or without network.
+
+Harbor has no switch for either, so the task is copied and only its task.toml differs.
+"""
 
 import shutil
 import tempfile
@@ -7,7 +10,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from harbor.models.task.config import TaskConfig, VerifierEnvironmentMode
+from harbor.models.task.config import NetworkMode, TaskConfig, VerifierEnvironmentMode
 from harbor.models.task.verifier_mode import resolve_task_verifier_mode
 
 from skill2env.errors import Boundary, boundary
@@ -15,38 +18,35 @@ from skill2env.errors import Boundary, boundary
 CONFIG_NAME = "task.toml"
 
 
-def verifier_mode(task_dir: Path) -> str:
-    """Mode that a task asks for: ``shared`` or ``separate``.
-
-    Raises:
-        ValueError: task.toml is not valid.
-        OSError: task.toml cannot be read.
-    """
-    return resolve_task_verifier_mode(_load(task_dir)).value
-
-
 @contextmanager
-def in_mode(task_dir: Path, mode: str | None) -> Generator[Path]:
-    """The task itself when it is in `mode` already (or `mode` is None), else a copy that is, removed at the end.
+def variant(task_dir: Path, *, mode: str | None = None, offline: bool = False) -> Generator[Path]:
+    """The task itself when it is as asked already, else a copy that is, removed at the end.
 
-    In the copy only ``[verifier]`` differs: ``environment_mode`` is set, and for ``shared`` the verifier's own
-    environment is dropped because Harbor forbids the two together.
+    For ``shared`` the verifier's own environment is dropped because Harbor forbids the two together.
 
     Args:
         task_dir: a task directory with a valid task.toml.
-        mode: ``shared``, ``separate`` or None.
+        mode: ``shared``, ``separate``, or None for the task's own.
+        offline: run every phase without network whatever the task asks for.
 
     Raises:
         ValueError: task.toml is not valid.
         InfraError: the copy cannot be written.
     """
-    if mode is None or verifier_mode(task_dir) == mode:
+    if mode is None and not offline:
         yield task_dir
         return
     config = _load(task_dir)
-    config.verifier.environment_mode = VerifierEnvironmentMode(mode)
-    if mode == VerifierEnvironmentMode.SHARED.value:
-        config.verifier.environment = None
+    before = config.model_dump_json()
+    if mode is not None and resolve_task_verifier_mode(config).value != mode:
+        config.verifier.environment_mode = VerifierEnvironmentMode(mode)
+        if mode == VerifierEnvironmentMode.SHARED.value:
+            config.verifier.environment = None
+    if offline:
+        _cut_network(config)
+    if config.model_dump_json() == before:
+        yield task_dir
+        return
     with boundary(Boundary.STORAGE, "copying a task"):
         parent = Path(tempfile.mkdtemp(prefix="skill2env-mode-"))
     try:
@@ -59,6 +59,20 @@ def in_mode(task_dir: Path, mode: str | None) -> Generator[Path]:
         yield copy
     finally:
         shutil.rmtree(parent, ignore_errors=True)
+
+
+def _cut_network(config: TaskConfig) -> None:
+    parts = [config.environment, config.agent, config.verifier]
+    for step in config.steps or ():
+        parts += [step.agent, step.verifier]
+    for verifier in (config.verifier, *(step.verifier for step in config.steps or ())):
+        if verifier.environment is not None:
+            parts.append(verifier.environment)
+    for part in parts:
+        if part.allowed_hosts is not None:
+            part.allowed_hosts = None
+        if part.network_mode is not None and part.network_mode is not NetworkMode.NO_NETWORK:
+            part.network_mode = NetworkMode.NO_NETWORK
 
 
 def _load(task_dir: Path) -> TaskConfig:
