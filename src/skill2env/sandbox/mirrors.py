@@ -95,6 +95,17 @@ def apt_proxy() -> str:
     return ""
 
 
+@functools.cache
+def apt_date_settings() -> str:
+    """Whether this machine's apt checks the age of package lists (a frozen mirror cannot pass), as apt settings."""
+    with contextlib.suppress(OSError):
+        done = subprocess.run(["apt-config", "dump"], capture_output=True, text=True, check=False)
+        wanted = ("Acquire::Check-Valid-Until ", "Acquire::Check-Date ")
+        lines = [line for line in done.stdout.splitlines() if line.startswith(wanted)]
+        return "".join(f"{line}\n" for line in lines)
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class PythonIndex:
     """Where pip finds packages on this machine."""

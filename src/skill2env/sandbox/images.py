@@ -1,0 +1,135 @@
+"""Images by name and by Dockerfile: the one entrance to base images and builds.
+
+base = ensure_base()                              # a catalog base, built on first use
+image = build_image(Path("task/environment"))     # a Dockerfile on top of it, layers cached by content
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from skill2env.errors import Boundary, InfraError
+from skill2env.records import digest_of
+from skill2env.sandbox import catalog
+from skill2env.sandbox.build import Ground, Progress, build_layers
+from skill2env.sandbox.context import Context
+from skill2env.sandbox.dockerfile import BuildFailed, parse
+from skill2env.sandbox.identity import current_identity
+from skill2env.sandbox.recipe import DEFAULT_PATH, ImageConfig, Recipe, resolve
+from skill2env.sandbox.rootfs import BaseImage, architecture, ensure_base
+
+__all__ = [
+    "BaseImage",
+    "BuildFailed",
+    "BuiltImage",
+    "ImageConfig",
+    "build_image",
+    "ensure_base",
+    "read_recipe",
+    "resolve_image",
+]
+
+_NO_MAP: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltImage:
+    """An image that exists on this machine."""
+
+    key: str
+    """Digest of base, instructions and copied files; the same on every machine that has the same base."""
+    base: BaseImage
+    layers: tuple[Path, ...]
+    """Folders of the overlay, bottom first; the base's root file system comes first."""
+    config: ImageConfig
+
+
+def read_recipe(context: Path, *, dockerfile: str = "Dockerfile") -> Recipe:
+    """Read and resolve a Dockerfile without building anything.
+
+    Raises:
+        BuildFailed: it is missing, malformed, or uses what is not supported.
+    """
+    path = context / dockerfile
+    try:
+        if not path.resolve().is_relative_to(context.resolve()):
+            raise BuildFailed("reading", f"{dockerfile} leads out of the build context")
+        text = path.read_bytes().decode()
+    except OSError as error:
+        raise BuildFailed("reading", f"{dockerfile}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise BuildFailed("reading", f"{dockerfile} is not UTF-8 text") from error
+    return resolve(parse(text), architecture=architecture())
+
+
+def build_image(
+    context: Path,
+    *,
+    dockerfile: str = "Dockerfile",
+    image_map: Mapping[str, str] = _NO_MAP,
+    timeout_sec: float = 600,
+    progress: Progress | None = None,
+) -> BuiltImage:
+    """Build a Dockerfile; layers that exist already cost milliseconds.
+
+    A reference to a catalog base is served by the base on this machine. When it names another digest, the image is
+    still built and `BuiltImage.base` says what it really stands on: comparing the two is the caller's gate.
+
+    Args:
+        context: folder with the Dockerfile and what it copies.
+        dockerfile: its name, relative to `context`.
+        image_map: image references of other people -> names of our catalog.
+        timeout_sec: for all commands of this build together.
+        progress: told one line per step that is not cached.
+
+    Raises:
+        BuildFailed: the Dockerfile is at fault: unreadable, a missing source, a failing command.
+        InfraError: the base image is not known here, or the network, the disk or the sandbox failed.
+    """
+    tell = progress or _silent
+    recipe = read_recipe(context, dockerfile=dockerfile)
+    name = _catalog_name(recipe.base, image_map)
+    base = ensure_base(name, progress=tell)
+    ground = Ground(base.rootfs, base.digest, catalog.lookup(name).suite)
+    key, layers = build_layers(
+        recipe,
+        Context(context, dockerfile=dockerfile),
+        ground,
+        current_identity(),
+        timeout_sec=timeout_sec,
+        progress=tell,
+    )
+    config = recipe.config
+    whole = digest_of(
+        {"layers": key, "env": dict(config.env), "workdir": config.workdir, "user": config.user}
+    )
+    return BuiltImage(whole, base, (base.rootfs, *(layer.files for layer in layers)), config)
+
+
+def resolve_image(
+    reference: str, *, image_map: Mapping[str, str] = _NO_MAP, progress: Progress | None = None
+) -> BuiltImage:
+    """The image that a reference means, with nothing on top.
+
+    Raises:
+        InfraError: the reference means no base of the catalog, or building the base failed.
+    """
+    base = ensure_base(_catalog_name(reference, image_map), progress=progress)
+    config = ImageConfig({"PATH": DEFAULT_PATH}, "/", "")
+    return BuiltImage(digest_of({"base": base.digest}), base, (base.rootfs,), config)
+
+
+def _silent(_: str) -> None:
+    """Tell nobody."""
+
+
+def _catalog_name(reference: str, image_map: Mapping[str, str]) -> str:
+    name = catalog.catalog_name(reference, image_map)
+    if name is None:
+        raise InfraError(
+            Boundary.BUILD,
+            f"the image {reference!r} is not in the catalog of base images",
+            hint=f"Map it to one of ours (--image-map {reference}=debian-bookworm), or run with `--sandbox docker`.",
+            transient=False,
+        )
+    return name
