@@ -24,6 +24,9 @@ class Base:
     stands_for: tuple[str, ...]
     """Public references that may be mapped to it (see `stand_in`)."""
 
+    groups: Mapping[str, int]
+    """Files whose group is not root, with Debian's static group id."""
+
     @property
     def public(self) -> str:
         """The public image and tag it is bound to."""
@@ -38,6 +41,17 @@ CATALOG: dict[str, Base] = {
             suite="bookworm",
             packages=("usr-is-merged", "apt", "bash", "ca-certificates", "procps", "python3", "tmux"),
             stands_for=("debian:bookworm-slim", "debian:bookworm", "debian:12", "debian:12-slim"),
+            groups={
+                "./etc/gshadow": 42,
+                "./etc/shadow": 42,
+                "./usr/bin/chage": 42,
+                "./usr/bin/expiry": 42,
+                "./usr/lib/x86_64-linux-gnu/utempter/utempter": 43,
+                "./usr/lib/aarch64-linux-gnu/utempter/utempter": 43,
+                "./usr/sbin/unix_chkpwd": 42,
+                "./var/local": 50,
+                "./var/mail": 8,
+            },
         ),
     )
 }

@@ -5,9 +5,10 @@ Format: OCI image specification 1.1 (layer ``tar``, config, manifest).
 """
 
 import hashlib
+import io
 import json
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
@@ -36,6 +37,7 @@ def normalise_layer(
     target: BinaryIO | None,
     *,
     epoch: int,
+    groups: Mapping[str, int],
     change: Callable[[str, bytes], bytes] | None = None,
 ) -> tuple[str, int]:
     """Rewrite a tar stream so that equal file systems give equal bytes.
@@ -44,6 +46,7 @@ def normalise_layer(
         source: archive whose members are already in sorted order.
         target: where the layer is written; None to compute the digest only.
         epoch: later modification times become this.
+        groups: names whose group is not root, and their group id: a namespace with one uid cannot keep them on disk.
         change: called with name and content of small regular files (under 64 KiB) and returns what to store.
 
     Returns:
@@ -57,13 +60,12 @@ def normalise_layer(
         for member in read:
             member.mtime = min(int(member.mtime), epoch)
             member.uname = member.gname = ""
+            member.gid = groups.get(member.name, member.gid)
             member.pax_headers = {}
             if member.isreg():
                 file = read.extractfile(member)
                 assert file is not None
                 if change is not None and member.size < 65536:
-                    import io
-
                     data = change(member.name, file.read())
                     member.size = len(data)
                     write.addfile(member, io.BytesIO(data))

@@ -54,6 +54,7 @@ PYTHONHASHSEED=0 python3 -I -m compileall -q -j 1 --invalidation-mode unchecked-
 rm -f /var/lib/dpkg/*-old /etc/*- /etc/.pwd.lock /etc/resolv.conf /etc/hostname /etc/apt/sources.list
 rm -rf /etc/apt/sources.list.d/* /etc/apt/apt.conf.d/99*
 : > /etc/machine-id
+printf '127.0.0.1 localhost\n::1 localhost\n' > /etc/hosts
 mkdir -p /var/cache/apt/archives/partial /var/lib/apt/lists/partial /var/log/apt
 chmod 1777 /tmp /var/tmp
 """
@@ -142,7 +143,7 @@ def _build(entry: catalog.Base, home: Path, identity: Identity, progress: Progre
         tree = work / "unpacked"
         epoch = _unpack(debs, tree, identity)
         progress(f"{entry.name}: configuring inside a sandbox")
-        digest, folder = _configure(tree, debs, work, epoch, identity)
+        digest, folder = _configure(entry, tree, debs, work, epoch, identity)
         target = home / folder
         remove_tree(target, identity)
         (work / "final").rename(target)
@@ -279,7 +280,9 @@ def _shift_owners(tree: Path, identity: Identity) -> None:
                     os.chmod(path, mode)  # chown clears the set-id bits
 
 
-def _configure(tree: Path, debs: Path, work: Path, epoch: int, identity: Identity) -> tuple[str, str]:
+def _configure(
+    entry: catalog.Base, tree: Path, debs: Path, work: Path, epoch: int, identity: Identity
+) -> tuple[str, str]:
     """Configure, clean, pack and unpack again as one clean tree; returns (digest, folder name)."""
     layer = work / "layer.tar"
     debs.chmod(0o755)
@@ -307,7 +310,9 @@ def _configure(tree: Path, debs: Path, work: Path, epoch: int, identity: Identit
                 f"packing the base image failed: {done.stderr[-500:].decode(errors='replace')}",
             )
     with packed.open("rb") as source, layer.open("wb") as target:
-        layer_digest, size = oci.normalise_layer(source, target, epoch=epoch, change=_normal_content)
+        layer_digest, size = oci.normalise_layer(
+            source, target, epoch=epoch, groups=entry.groups, change=_normal_content
+        )
     packed.unlink()
     digest, _, _ = oci.manifest(layer_digest, size, architecture())
     final = work / "final"
