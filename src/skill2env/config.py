@@ -42,6 +42,8 @@ class SandboxKind(StrEnum):
     """Our own sandbox: bubblewrap and overlayfs, no daemon, no registry."""
     DOCKER = "docker"
     """Harbor's docker environment."""
+    PODMAN = "podman"
+    """Harbor's podman environment."""
 
 
 class AuthorConfig(Part):
@@ -80,7 +82,7 @@ class VerifyConfig(Part):
     """How candidates are judged."""
 
     oracle_repeats: int = Field(default=2, ge=1, le=20)
-    """Separate-mode runs of the reference solution that must agree, on top of one in shared mode."""
+    """Runs of the reference solution in the task's own mode that must agree, the first one included."""
     infra_retries: int = Field(default=2, ge=0, le=10)
     """Further tries after a failure of the surroundings, before the item is left pending."""
 

@@ -173,7 +173,7 @@ def main() -> None:
     os.environ.setdefault("HARBOR_TELEMETRY", "0")
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "true")
     if COMPLETION_VARIABLE in os.environ:
-        typer.main.get_command(app)()
+        typer.main.get_command(app)(prog_name="skill2env")
     sys.exit(run(sys.argv[1:]))
 
 

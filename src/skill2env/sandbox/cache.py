@@ -1,0 +1,177 @@
+"""What the cache folder holds, what of it nobody needs any more, and how it is removed whatever ids own it.
+
+Everything in it can be downloaded or built again. Layers tell by the time of their ``layer.json`` when they were used
+last; a base is needed while an index file names it; scratch folders are needed while their process lives.
+"""
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from skill2env.errors import UserError
+from skill2env.sandbox import scratch
+from skill2env.sandbox.identity import Identity, current_identity
+from skill2env.sandbox.layers import sweep_unfinished
+from skill2env.sandbox.scratch import remove_tree
+from skill2env.store.folders import cache_home
+
+_DAY_SEC = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class CacheItem:
+    """One thing in the cache."""
+
+    kind: str
+    """``base``, ``layer``, ``scratch`` or ``other``."""
+    name: str
+    path: Path
+    size_bytes: int
+    """Of the files that this user can see; a folder of other ids may hold more."""
+    idle_days: float
+    """Days since it was used or written last."""
+    needed: bool
+    """False when nothing refers to it, so that `prune` removes it at any age."""
+
+
+def cache_items() -> list[CacheItem]:
+    """Everything in the cache folder, sorted by kind and name."""
+    home = cache_home()
+    found = [*_bases(home), *_layers(home), *_scratch(home)]
+    known = {"bases", "layers", "run"}
+    for path in _children(home):
+        if path.name not in known:
+            found.append(_item("other", path.name, path, path, needed=True))
+    return sorted(found, key=lambda item: (item.kind, item.name))
+
+
+def prune(*, idle_days: float, progress: Callable[[CacheItem], None] | None = None) -> int:
+    """Remove what nobody needs, and layers that were not used for `idle_days` days.
+
+    Returns:
+        Bytes freed, as far as they could be seen.
+    """
+    identity = current_identity()
+    freed = 0
+    with contextlib.suppress(OSError):
+        scratch.sweep(identity)
+        sweep_unfinished(identity)
+    for item in cache_items():
+        stale = item.kind == "layer" and item.idle_days >= idle_days
+        if (item.needed and not stale) or item.kind == "scratch":
+            continue
+        if progress is not None:
+            progress(item)
+        _remove(item.path, identity)
+        freed += item.size_bytes
+    return freed
+
+
+def clear() -> int:
+    """Remove the whole cache folder.
+
+    Returns:
+        Bytes freed, as far as they could be seen.
+
+    Raises:
+        UserError: sandboxes are running, or something could not be removed.
+    """
+    home = cache_home()
+    busy = sorted({item.name.partition("-")[0] for item in _scratch(home) if item.needed})
+    if busy:
+        raise UserError(
+            f"sandboxes of process {', '.join(busy)} are running",
+            hint="wait for them or stop them, then clear again",
+        )
+    freed = sum(item.size_bytes for item in cache_items())
+    identity = current_identity()
+    for path in _children(home):
+        _remove(path, identity)
+    with contextlib.suppress(OSError):
+        home.rmdir()
+    left = _children(home)
+    if left:
+        raise UserError(
+            f"{len(left)} entries of {home} could not be removed: {', '.join(path.name for path in left[:5])}",
+            hint="they belong to another user; clear the cache as that user",
+        )
+    return freed
+
+
+def _bases(home: Path) -> list[CacheItem]:
+    found: list[CacheItem] = []
+    for base in _children(home / "bases"):
+        wanted: set[str] = set()
+        for index in base.glob("*.json"):
+            with contextlib.suppress(OSError, ValueError):
+                record = json.loads(index.read_text())
+                if isinstance(record, dict):
+                    wanted.add(str(cast("dict[str, Any]", record).get("folder", "")))
+        for folder in _children(base):
+            if folder.is_dir() and not folder.name.startswith("building-"):
+                name = f"{base.name}/{folder.name}"
+                found.append(_item("base", name, folder, folder, needed=folder.name in wanted))
+    return found
+
+
+def _layers(home: Path) -> list[CacheItem]:
+    return [
+        _item("layer", f"{owner.name}/{folder.name}", folder, folder / "layer.json", needed=True)
+        for owner in _children(home / "layers")
+        for folder in _children(owner)
+        if (folder / "layer.json").is_file()
+    ]
+
+
+def _scratch(home: Path) -> list[CacheItem]:
+    return [
+        _item(
+            "scratch",
+            folder.name,
+            folder,
+            folder,
+            needed=Path(f"/proc/{folder.name.partition('-')[0]}").exists(),
+        )
+        for folder in _children(home / "run")
+    ]
+
+
+def _item(kind: str, name: str, path: Path, used: Path, *, needed: bool) -> CacheItem:
+    try:
+        idle = max(0.0, (time.time() - used.lstat().st_mtime) / _DAY_SEC)
+    except OSError:
+        idle = 0.0
+    return CacheItem(kind, name, path, _size(path), idle, needed)
+
+
+def _children(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
+
+
+def _size(path: Path) -> int:
+    if not path.is_dir() or path.is_symlink():
+        with contextlib.suppress(OSError):
+            return path.lstat().st_size
+        return 0
+    total = 0
+    for folder, _, names in os.walk(path):
+        for name in names:
+            with contextlib.suppress(OSError):
+                total += Path(folder, name).lstat().st_blocks * 512
+    return total
+
+
+def _remove(path: Path, identity: Identity) -> None:
+    if path.is_dir() and not path.is_symlink():
+        remove_tree(path, identity)
+    else:
+        with contextlib.suppress(OSError):
+            path.unlink()
