@@ -7,8 +7,8 @@ from typing import Any
 from harbor.models.environment_type import EnvironmentType
 from harbor.models.trial.config import EnvironmentConfig
 
-NAMESPACE_ENVIRONMENT = "skill2env.sandbox:NamespaceEnvironment"
-"""Import path of our own environment, as ``harbor run -e`` takes it."""
+NAMESPACE_ENVIRONMENT = "skill2env.harbor.namespace:TrialNamespaceEnvironment"
+"""Our own environment; on the command line of Harbor it is ``skill2env.sandbox:NamespaceEnvironment``."""
 
 DOCKER_ENVIRONMENT = "skill2env.harbor.docker:OfflineDockerEnvironment"
 """Harbor's docker environment, with a no-network mode that needs no further image."""

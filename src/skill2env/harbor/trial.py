@@ -19,9 +19,10 @@ from harbor.models.trial.config import AgentConfig, TaskConfig, TrialConfig, Ver
 from harbor.models.trial.result import ExceptionInfo, TimingInfo, TrialResult
 from harbor.trial.trial import Trial
 
-from skill2env.errors import Boundary, InfraError, boundary
+from skill2env.errors import Boundary, InfraError, Skill2EnvError, boundary
 from skill2env.harbor.faults import creation_fault, is_suspect, machine_fault
 from skill2env.harbor.limits import Timeouts
+from skill2env.harbor.namespace import START_ERRORS
 from skill2env.harbor.outcome import TrialFailure, TrialOutcome, TrialPhase, read_head, read_tail
 from skill2env.harbor.quiet import quiet_harbor
 from skill2env.harbor.sandboxes import SandboxChoice
@@ -137,6 +138,8 @@ async def _run(config: TrialConfig) -> TrialOutcome:
         _RUNNING.add(entry)
     try:
         folder = config.trials_dir / config.trial_name
+        start_errors: list[Skill2EnvError] = []
+        START_ERRORS.set(start_errors)
         try:
             trial = await Trial.create(config)
         except Exception as error:
@@ -145,6 +148,9 @@ async def _run(config: TrialConfig) -> TrialOutcome:
                 raise fault from error
             return _unreadable(_agent_name(config), folder, error)
         result = await trial.run()
+        for error in start_errors:
+            if isinstance(error, InfraError):
+                raise error
         return _outcome(config, folder, result)
     finally:
         with _LOCK:

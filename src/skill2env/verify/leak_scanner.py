@@ -44,8 +44,11 @@ def read(path: Path, limit: int) -> bytes | None:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return None
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        return None
     with os.fdopen(handle, "rb") as stream:
-        return stream.read(limit) if stat.S_ISREG(os.fstat(handle).st_mode) else None
+        return stream.read(limit)
 
 
 def is_whiteout(path: Path) -> bool:
@@ -81,7 +84,8 @@ def content_hit(data: bytes, private: Private) -> tuple[str, str] | None:
     digest = hashlib.sha256(data).hexdigest()
     for item in private:
         if item["size"] == len(data) and item["sha256"] == digest:
-            return "leak-content", f"is a copy of {item['path']}"
+            code = "leak-answer-name" if item["kind"] == "named" else "leak-content"
+            return code, f"is a copy of {item['path']}"
     if b"\0" in data[:4096] or len(data) > TEXT_LIMIT:
         return None
     present = lines_of(data)

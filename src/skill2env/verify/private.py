@@ -1,7 +1,7 @@
 """What of a task must not be in the agent's image, and what may although it lies in tests/ too.
 
-A fixture that the agent is given and that the verifier keeps a pristine copy of is public. The files that grade, the
-reference solution, the rubric and anything named like an answer are private whatever else holds them.
+A fixture that the agent is given and that the verifier keeps a pristine copy of is public (students' answers may be
+the input of a task). The files that grade, the reference solution and the rubric are private whatever else holds them.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ class PrivateFile:
 
     path: str
     kind: str
-    """``grader``, ``solution``, ``rubric`` or ``truth``."""
+    """``grader``, ``solution``, ``rubric``, ``truth``, or ``named``: a public file whose name speaks of answers."""
     sha256: str
     size: int
     lines: tuple[str, ...]
@@ -79,7 +79,7 @@ def _kind(path: str, is_public: bool, test_script: str) -> str:
     if name == "test.sh" or name in test_script:
         return "grader"
     if _TRUTH.search(PurePosixPath(name).stem):
-        return "truth"
+        return "named" if is_public else "truth"
     if path.count("/") == 1 and name.endswith(_CODE) and not is_public:
         return "grader"
     return "" if is_public else "truth"

@@ -237,6 +237,7 @@ _IMAGE = (
         E,
         "Keep the verifier, the solution and the rubric out of the agent's image.",
     ),
+    Rule("leak-answer-name", Reason.PRIVATE_LEAK, W, W, "Make sure that the file is an input and no answer."),
     Rule(
         "leak-lines",
         Reason.PRIVATE_LEAK,

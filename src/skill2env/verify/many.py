@@ -1,0 +1,143 @@
+"""Many tasks at once: find them, judge them beside each other, report each as it ends."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from skill2env.errors import Boundary, InfraError, UserError
+from skill2env.harbor.trial import cancel_running
+from skill2env.records import Verdict, VerdictStatus
+from skill2env.verify.gate import GateContext, Level
+from skill2env.verify.rules import Profile
+from skill2env.verify.verify import verify
+
+_MARKS = ("task.toml", "instruction.md", "tests/test.sh", "environment/Dockerfile")
+_NESTING = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One task and its verdict."""
+
+    path: Path
+    verdict: Verdict
+
+
+def find_tasks(paths: Sequence[Path]) -> list[Path]:
+    """Task directories among and below `paths`, sorted, each once.
+
+    A folder that holds any main file of a task counts as one, so that a task without task.toml is rejected and not
+    overlooked. Hidden folders are left out.
+
+    Raises:
+        UserError: a path does not exist, or there is no task at all.
+    """
+    found: set[Path] = set()
+    for path in paths:
+        if not path.is_dir():
+            raise UserError(f"no such folder: {path}", hint="give a task directory or a folder of them")
+        below = list(_below(path, _NESTING))
+        if not below:
+            raise UserError(f"no task in {path}", hint="a task directory holds task.toml and instruction.md")
+        found.update(item.resolve() for item in below)
+    return sorted(found)
+
+
+def _below(folder: Path, depth: int) -> Iterator[Path]:
+    if any((folder / mark).exists() for mark in _MARKS):
+        yield folder
+    elif depth:
+        for entry in sorted(os.scandir(folder), key=lambda item: item.name):
+            if entry.is_dir(follow_symlinks=False) and not entry.name.startswith("."):
+                yield from _below(Path(entry.path), depth - 1)
+
+
+def verify_many(
+    tasks: Sequence[Path],
+    *,
+    profile: Profile,
+    context: GateContext,
+    workers: int = 2,
+    level: Level = Level.STANDARD,
+    all_gates: bool = False,
+    on_done: Callable[[Judged], None] | None = None,
+) -> list[Judged]:
+    """Judge tasks side by side.
+
+    Args:
+        tasks: task directories, see `find_tasks`.
+        profile: how strictly findings are read.
+        context: its evidence folder gets one folder a task, named after it.
+        workers: tasks at once; the verdicts do not depend on it.
+        level: see `verify`.
+        all_gates: see `verify`.
+        on_done: called from the calling thread as each task ends, in that order.
+
+    Returns:
+        One entry a task, in the order given. A bug in a gate is raised after the other tasks were stopped.
+    """
+    names = _evidence_names(tasks)
+
+    def one(task: Path) -> Judged:
+        own = replace(context, evidence=context.evidence / names[task])
+        return Judged(task, verify(task, profile=profile, context=own, level=level, all_gates=all_gates))
+
+    results: dict[Path, Judged] = {}
+    pool = ThreadPoolExecutor(max_workers=max(1, workers), thread_name_prefix="verify")
+    try:
+        futures: list[Future[Judged]] = [pool.submit(one, task) for task in tasks]
+        for future in as_completed(futures):
+            judged = future.result()
+            results[judged.path] = judged
+            if on_done is not None:
+                on_done(judged)
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        cancel_running()
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+    return [results[task] for task in tasks]
+
+
+def _evidence_names(tasks: Sequence[Path]) -> dict[Path, str]:
+    """Folder names, made unique by a number where two tasks have the same name."""
+    names: dict[Path, str] = {}
+    taken: set[str] = set()
+    for task in tasks:
+        name, number = task.name, 1
+        while name in taken:
+            number += 1
+            name = f"{task.name}-{number}"
+        taken.add(name)
+        names[task] = name
+    return names
+
+
+def worst(judged: Sequence[Judged]) -> VerdictStatus:
+    """Infra when any is, else rejected when any is, else accepted."""
+    statuses = {item.verdict.status for item in judged}
+    for status in (VerdictStatus.INFRA, VerdictStatus.REJECTED):
+        if status in statuses:
+            return status
+    return VerdictStatus.ACCEPTED
+
+
+def require_evidence_folder(folder: Path) -> Path:
+    """Make the evidence folder.
+
+    Raises:
+        InfraError: it cannot be made or written; boundary ``storage``.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InfraError(
+            Boundary.STORAGE,
+            f"the evidence folder cannot be made: {folder}: {error.strerror}",
+            hint="choose another one with --evidence",
+            transient=False,
+        ) from error
+    return folder.resolve()
