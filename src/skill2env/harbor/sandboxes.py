@@ -7,6 +7,10 @@ from typing import Any
 from harbor.models.environment_type import EnvironmentType
 from harbor.models.trial.config import EnvironmentConfig
 
+from skill2env.errors import InfraError, UserError
+from skill2env.sandbox.images import ensure_base
+from skill2env.sandbox.session import Sandbox, SandboxSpec
+
 NAMESPACE_ENVIRONMENT = "skill2env.harbor.namespace:TrialNamespaceEnvironment"
 """Our own environment; on the command line of Harbor it is ``skill2env.sandbox:NamespaceEnvironment``."""
 
@@ -49,10 +53,24 @@ def namespace_sandbox(
     return SandboxChoice("namespace", NAMESPACE_ENVIRONMENT, kwargs)
 
 
+def namespace_works() -> bool:
+    """Start one sandbox on the default base (built on first use) and run a command in it.
+
+    Raises:
+        InfraError: the base image cannot be had (network, disk); that says nothing about the sandbox.
+    """
+    base = ensure_base()
+    try:
+        with Sandbox(SandboxSpec(layers=(base.rootfs,))) as sandbox:
+            return sandbox.exec(["/bin/true"], timeout_sec=30).return_code == 0
+    except (InfraError, UserError):
+        return False
+
+
 def choose_sandbox(
     kind: str,
     *,
-    namespace_works: Callable[[], bool],
+    works: Callable[[], bool] = namespace_works,
     image_map: Mapping[str, str] | None = None,
     allow_unlimited: bool = False,
 ) -> SandboxChoice:
@@ -60,11 +78,11 @@ def choose_sandbox(
 
     Args:
         kind: ``auto`` (ours where the machine allows it, else docker), ``namespace``, ``docker`` or ``podman``.
-        namespace_works: asked for ``auto`` only; starts a sandbox once to see.
+        works: asked for ``auto`` only; starts a sandbox once to see.
         image_map: see `namespace_sandbox`; engines resolve image references themselves.
         allow_unlimited: see `namespace_sandbox`.
     """
-    if kind == "namespace" or (kind == "auto" and namespace_works()):
+    if kind == "namespace" or (kind == "auto" and works()):
         return namespace_sandbox(image_map, allow_unlimited=allow_unlimited)
     if kind == "podman":
         return SandboxChoice("podman")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from skill2env.errors import Boundary, InfraError, UserError
+from skill2env.harbor.task import read_task
 from skill2env.harbor.trial import cancel_running
 from skill2env.records import Verdict, VerdictStatus
 from skill2env.verify.gate import GateContext, Level
@@ -54,10 +55,18 @@ def _below(folder: Path, depth: int) -> Iterator[Path]:
                 yield from _below(Path(entry.path), depth - 1)
 
 
+def profile_of(task_dir: Path) -> Profile:
+    """`ours` for a task whose task.toml carries our provenance, else `foreign`."""
+    try:
+        return Profile.OURS if read_task(task_dir).metadata else Profile.FOREIGN
+    except ValueError:
+        return Profile.FOREIGN
+
+
 def verify_many(
     tasks: Sequence[Path],
     *,
-    profile: Profile,
+    profile: Profile | None,
     context: GateContext,
     workers: int = 2,
     level: Level = Level.STANDARD,
@@ -68,7 +77,7 @@ def verify_many(
 
     Args:
         tasks: task directories, see `find_tasks`.
-        profile: how strictly findings are read.
+        profile: how strictly findings are read; None asks each task who made it, see `profile_of`.
         context: its evidence folder gets one folder a task, named after it.
         workers: tasks at once; the verdicts do not depend on it.
         level: see `verify`.
@@ -82,7 +91,10 @@ def verify_many(
 
     def one(task: Path) -> Judged:
         own = replace(context, evidence=context.evidence / names[task])
-        return Judged(task, verify(task, profile=profile, context=own, level=level, all_gates=all_gates))
+        return Judged(
+            task,
+            verify(task, profile=profile or profile_of(task), context=own, level=level, all_gates=all_gates),
+        )
 
     results: dict[Path, Judged] = {}
     pool = ThreadPoolExecutor(max_workers=max(1, workers), thread_name_prefix="verify")
