@@ -63,6 +63,54 @@ def _boundaries() -> str:
     return enum_table(Boundary, "boundary")
 
 
+def _gates() -> str:
+    from skill2env.verify.verify import GATES
+
+    rows = ""
+    for gate in GATES:
+        text = _first_paragraph(sys.modules[gate.run.__module__].__doc__).removeprefix(
+            f"Gate `{gate.name}`: "
+        )
+        rows += f"| `{gate.name}` | {_cell(text[:1].upper() + text[1:])} |\n"
+    return f"| gate | what it decides |\n|---|---|\n{rows}"
+
+
+def _rules() -> str:
+    from skill2env.verify.rules import RULES
+
+    rows = "".join(
+        f"| `{rule.code}` | `{rule.reason.value}` | {rule.ours.value} | {rule.foreign.value} | {_cell(rule.mend)} |\n"
+        for rule in RULES
+    )
+    return f"| finding | reason | `ours` | `foreign` | how to mend it |\n|---|---|---|---|---|\n{rows}"
+
+
+def _diagnostics() -> str:
+    from skill2env.ingest.quirks import QUIRKS
+
+    rows = "".join(
+        f"| `{quirk.code}` | {quirk.severity.value} | {_cell(quirk.meaning)} |\n" for quirk in QUIRKS.values()
+    )
+    return f"| code | severity | meaning |\n|---|---|---|\n{rows}"
+
+
+def _bases() -> str:
+    from skill2env.sandbox.catalog import CATALOG
+
+    rows = "".join(
+        f"| `{base.name}` | {base.suite} | {', '.join(f'`{name}`' for name in base.packages)} |"
+        f" {', '.join(f'`{name}`' for name in base.stands_for)} |\n"
+        for base in CATALOG.values()
+    )
+    return (
+        f"| name | Debian | packages beside the essential ones | may stand for |\n|---|---|---|---|\n{rows}"
+    )
+
+
+def _first_paragraph(text: str | None) -> str:
+    return _one_line((text or "").split("\n\n", maxsplit=1)[0])
+
+
 def _settings() -> str:
     from skill2env.config import RunConfig
 
@@ -109,6 +157,10 @@ GENERATED: dict[str, Callable[[], str]] = {
     "skips": _skips,
     "boundaries": _boundaries,
     "settings": _settings,
+    "gates": _gates,
+    "rules": _rules,
+    "diagnostics": _diagnostics,
+    "bases": _bases,
 }
 """Name of a generated block -> what fills it."""
 
