@@ -71,7 +71,9 @@ def _gates() -> str:
         text = _first_paragraph(sys.modules[gate.run.__module__].__doc__).removeprefix(
             f"Gate `{gate.name}`: "
         )
-        rows += f"| `{gate.name}` | {_cell(text[:1].upper() + text[1:])} |\n"
+        rows += (
+            f"| `{gate.name}` | {_cell(text if '.' in text.split()[0] else text[:1].upper() + text[1:])} |\n"
+        )
     return f"| gate | what it decides |\n|---|---|\n{rows}"
 
 
