@@ -254,13 +254,24 @@ class Ledger:
         Returns:
             The key.
         """
-        key = content_key(stage, inputs)
+        self.store_all(stage, [(subject, inputs, result)])
+        return content_key(stage, inputs)
+
+    def store_all(self, stage: str, rows: Sequence[tuple[str, Mapping[str, Any], Mapping[str, Any]]]) -> None:
+        """Keep several results, given as (subject, inputs, result), in one transaction: all of them or none."""
         with self.transaction() as db:
-            db.execute(
+            db.executemany(
                 "INSERT OR IGNORE INTO stage_results (key, stage, subject, inputs, result) VALUES (?, ?, ?, ?, ?)",
-                (key, stage, subject, canonical_json(dict(inputs)), canonical_json(dict(result))),
+                [
+                    (content_key(stage, inputs), stage, subject, canonical_json(dict(inputs)), canonical_json(dict(r)))
+                    for subject, inputs, r in rows
+                ],
             )
-        return key
+
+    def results(self, stage: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+        """All stored (inputs, result) of a stage, oldest first."""
+        rows = self.query("SELECT inputs, result FROM stage_results WHERE stage = ? ORDER BY rowid", (stage,))
+        return [(json.loads(row["inputs"]), json.loads(row["result"])) for row in rows]
 
     # ---------------------------------------------------------------------------------------- facts
 

@@ -7,7 +7,6 @@ Layout::
     candidates/NAME/       task folders, one per attempt, kept whether accepted or rejected
     evidence/NAME/         logs of the gates
     sessions/KEY/          what finished authoring sessions left, so that none is paid for twice
-    skills/SLUG-DIGEST/    the skills as they were read
     work/                  workspaces of unfinished work; may be deleted when nobody holds the lock
 """
 
@@ -56,11 +55,6 @@ class RunFolder:
         return self.path / "sessions"
 
     @property
-    def skills(self) -> Path:
-        """The skills as they were read."""
-        return self.path / "skills"
-
-    @property
     def work(self) -> Path:
         """Workspaces of unfinished work."""
         return self.path / "work"
@@ -87,7 +81,7 @@ class RunFolder:
             with storage("emptying", self.work):
                 if self.work.exists():
                     shutil.rmtree(self.work)
-            for folder in (self.candidates, self.evidence, self.sessions, self.skills, self.work):
+            for folder in (self.candidates, self.evidence, self.sessions, self.work):
                 with storage("making", folder):
                     folder.mkdir(exist_ok=True)
                 sweep(folder)
