@@ -28,7 +28,7 @@ class CollectLimits:
     """How much one session may hand in."""
 
     max_files: int = 2000
-    max_file_bytes: int = 25 * 2**20
+    max_file_bytes: int = 16 * 2**20
     max_total_bytes: int = 64 * 2**20
     max_path_bytes: int = 200
     """Of the path relative to the task folder, in UTF-8."""

@@ -1,0 +1,136 @@
+"""One authoring session: lay out the workspace, ask, take the files, remember the result."""
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from skill2env.authors.protocol import Author, CreateReply, CreateRequest, identity_for
+from skill2env.authors.staging import lay_out, stage_source
+from skill2env.authors.workspace import DEFAULT_LIMITS, CollectLimits, TakenFile, collect
+from skill2env.create.cache import PhaseCache, SessionResult, file_lines
+from skill2env.create.host import Host, SessionNote
+from skill2env.errors import Boundary, InfraError, boundary
+from skill2env.records import Phase, Skill, TaskSpec, Usage, digest_of
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a session finds in ``task/``, and what it is told."""
+
+    phase: Phase
+    prompt: str
+    files: Mapping[str, TakenFile]
+    origin: Path
+    """Folder that holds the bytes of `files`."""
+    round: int = 0
+    feedback: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A finished session and the folder with what was taken of its files."""
+
+    result: SessionResult
+    files: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """Runs the sessions of one TaskSpec."""
+
+    spec: TaskSpec
+    skill: Skill
+    skill_dir: Path
+    author: Author
+    host: Host
+    cache: PhaseCache
+    work_dir: Path
+    informed: bool
+    limits: CollectLimits = DEFAULT_LIMITS
+
+    def run(self, given: Given) -> Session:
+        """Take the session from the cache, or hold it and keep it there.
+
+        Raises:
+            InfraError: the author or the disk failed; noted, never cached.
+            BudgetReached: from the host, before a session that would be paid.
+        """
+        key = self._key(given)
+        folder = self.work_dir / f"{given.phase.value}-{given.round}"
+        cached = self.cache.get(key, folder / "files")
+        note = SessionNote(key, self.spec.task_name, given.phase, given.round, Usage(), cached is not None)
+        if cached is not None:
+            self.host.note_session(replace(note, usage=cached.reply.usage))
+            return Session(cached, folder / "files")
+        self.host.before_session(given.phase)
+        with boundary(Boundary.STORAGE, f"clearing {folder}"):
+            if folder.exists():
+                shutil.rmtree(folder)
+        try:
+            result = self._hold(given, folder)
+        except InfraError as error:
+            self.host.note_session(replace(note, outcome=error.boundary.value))
+            raise
+        self.cache.put(key, result, folder / "files")
+        self.host.note_session(replace(note, usage=result.reply.usage))
+        return Session(result, folder / "files")
+
+    def _key(self, given: Given) -> str:
+        return digest_of(
+            {
+                "author": identity_for(self.author, self.skill),
+                "spec": self.spec,
+                "phase": given.phase,
+                "round": given.round,
+                "prompt": given.prompt,
+                "feedback": given.feedback,
+                "informed": self.informed,
+                "files": file_lines(given.files),
+            }
+        )
+
+    def _hold(self, given: Given, folder: Path) -> SessionResult:
+        workspace = folder / "workspace"
+        stage_source(self.skill, self.skill_dir, workspace / "source")
+        lay_out(given.files, given.origin, workspace / "task")
+        if given.phase is not Phase.CONTRACT:
+            (workspace / "task" / "solution").mkdir(exist_ok=True)
+        if given.phase is Phase.REPAIR:
+            (workspace / "feedback").mkdir()
+            (workspace / "feedback" / "verifier.txt").write_text(given.feedback, encoding="utf-8")
+        reply = self.author.create(
+            CreateRequest(
+                spec=self.spec,
+                skill=self.skill,
+                skill_dir=self.skill_dir,
+                phase=given.phase,
+                workspace=workspace,
+                prompt=given.prompt,
+                round=given.round,
+                feedback=given.feedback,
+                informed=self.informed,
+            )
+        )
+        result = self._take(reply, workspace, folder / "files", self._limits(given))
+        shutil.rmtree(workspace, ignore_errors=True)
+        return result
+
+    def _limits(self, given: Given) -> CollectLimits:
+        """What the session was given does not count against what it may hand in."""
+        if not given.files:
+            return self.limits
+        return replace(
+            self.limits, max_files=2 * self.limits.max_files, max_total_bytes=2 * self.limits.max_total_bytes
+        )
+
+    def _take(
+        self, reply: CreateReply, workspace: Path, target: Path, limits: CollectLimits
+    ) -> SessionResult:
+        """Collect the files, unless the reply says that there is nothing to take."""
+        if reply.skipped is not None:
+            return SessionResult(reply=reply)
+        if reply.refused is not None:
+            return SessionResult(reply=reply, refusals=(reply.refused,))
+        taken = collect(workspace / "task", target, limits)
+        return SessionResult(reply=reply, refusals=taken.refusals, lines=file_lines(taken.files))
