@@ -13,6 +13,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from harbor.agents.factory import AgentFactory
+from harbor.environments.factory import EnvironmentFactory
 from harbor.models.agent.name import AgentName
 from harbor.models.task.verifier_mode import VerifierEnvironmentMode
 from harbor.models.trial.config import AgentConfig, TaskConfig, TrialConfig, VerifierConfig
@@ -81,6 +83,7 @@ def run_trial(
             timeouts=timeouts or Timeouts(),
             agent_kwargs=agent_kwargs or {},
         )
+        _require_classes(config)
         try:
             return asyncio.run(_run(config))
         except asyncio.CancelledError as error:
@@ -128,6 +131,18 @@ def _config(
             override_timeout_sec=timeouts.verifier_sec, max_timeout_sec=timeouts.verifier_cap_sec
         ),
     )
+
+
+def _require_classes(config: TrialConfig) -> None:
+    """An environment or agent that cannot be imported would otherwise look like a task that cannot be loaded."""
+    try:
+        EnvironmentFactory.get_environment_class(config.environment.type, config.environment.import_path)
+        AgentFactory.get_agent_class_from_config(config.agent)
+    except Exception as error:
+        hint = "check the import path, and that its package is installed"
+        raise InfraError(
+            Boundary.HARBOR, f"Harbor cannot load a part: {error}", hint=hint, transient=False
+        ) from error
 
 
 async def _run(config: TrialConfig) -> TrialOutcome:

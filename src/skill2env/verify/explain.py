@@ -20,7 +20,7 @@ _REASONS: Mapping[Reason, str] = {
 }
 
 _SKIPS: Mapping[SkipReason, str] = {
-    SkipReason.NEEDS_ACCOUNT: "Choose a workflow on local files, or add recorded responses of the service to the skill.",
+    SkipReason.NEEDS_ACCOUNT: "Choose a workflow on local files, or add recorded answers of the service to the skill.",
     SkipReason.NEEDS_NETWORK: "Choose a workflow without live services, or add fixtures of what they answer.",
     SkipReason.NEEDS_HARDWARE: "Nothing to mend on this kind of machine.",
     SkipReason.NEEDS_GUI: "Choose a workflow whose result is a file.",

@@ -1,0 +1,54 @@
+"""The task builder of tests/verify, and where the trials of these tests run."""
+
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from skill2env.harbor.outcome import TrialOutcome
+from skill2env.harbor.sandboxes import namespace_sandbox, namespace_works
+from skill2env.harbor.trial import run_trial
+from skill2env.sandbox.images import BaseImage, ensure_base
+
+BUILDER = Path(__file__).parent.parent / "verify" / "task_builder.py"
+
+
+@pytest.fixture(scope="session")
+def builder() -> ModuleType:
+    specification = importlib.util.spec_from_file_location("task_builder", BUILDER)
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def base() -> BaseImage:
+    if not namespace_works():
+        pytest.skip("this machine forbids the namespace sandbox")
+    return ensure_base()
+
+
+@pytest.fixture
+def task(builder: ModuleType, base: BaseImage, tmp_path: Path) -> Callable[..., Path]:
+    """Builds a task whose trials run here."""
+
+    def make(**settings: object) -> Path:
+        return builder.build_task(tmp_path / "task", reference=base.reference, **settings)
+
+    return make
+
+
+@pytest.fixture
+def trial(tmp_path: Path) -> Callable[..., TrialOutcome]:
+    """Runs one trial in the namespace sandbox."""
+
+    def run(task_dir: Path, agent: str, **settings: object) -> TrialOutcome:
+        return run_trial(
+            task_dir, agent, environment=namespace_sandbox(), trials_dir=tmp_path / "trials", **settings
+        )
+
+    return run

@@ -1,0 +1,61 @@
+"""The task builder, and where the trials of these tests run."""
+
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from skill2env.harbor.sandboxes import namespace_sandbox, namespace_works
+from skill2env.sandbox.images import BaseImage, ensure_base
+from skill2env.verify.gate import GateContext
+
+BUILDER = Path(__file__).with_name("task_builder.py")
+
+
+def load_builder(path: Path) -> ModuleType:
+    specification = importlib.util.spec_from_file_location("task_builder", path)
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def builder() -> ModuleType:
+    return load_builder(BUILDER)
+
+
+@pytest.fixture(scope="session")
+def base() -> BaseImage:
+    if not namespace_works():
+        pytest.skip("this machine forbids the namespace sandbox")
+    return ensure_base()
+
+
+@pytest.fixture
+def make_task(builder: ModuleType, tmp_path: Path) -> Callable[..., Path]:
+    """Builds a task that no trial will run: its base is pinned to a digest that no image has."""
+
+    def make(**settings: object) -> Path:
+        reference = settings.pop("reference", f"registry.example/skill2env/debian-bookworm@sha256:{'a' * 64}")
+        return builder.build_task(tmp_path / "task", reference=reference, **settings)
+
+    return make
+
+
+@pytest.fixture
+def runnable_task(builder: ModuleType, base: BaseImage, tmp_path: Path) -> Callable[..., Path]:
+    """Builds a task whose trials run here."""
+
+    def make(**settings: object) -> Path:
+        return builder.build_task(tmp_path / "task", **{"reference": base.reference, **settings})
+
+    return make
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> GateContext:
+    return GateContext(namespace_sandbox(), tmp_path / "evidence", infra_retries=0)
