@@ -39,9 +39,9 @@ def find_skills(root: Path) -> Discovery:
         )
     folders: list[Path] = []
     found: list[Diagnostic] = []
-    stack, visited = [(root, 0)], 0
+    stack, visited = [(root, 0, False)], 0
     while stack:
-        folder, depth = stack.pop()
+        folder, depth, inside = stack.pop()
         visited += 1
         if visited > MAX_FOLDERS:
             found.append(note("over-limit", f"more than {MAX_FOLDERS} folders"))
@@ -55,12 +55,12 @@ def find_skills(root: Path) -> Discovery:
         names = [e.name for e in listed if e.name.lower() == ENTRY.lower() and _is_file(e)]
         if names:
             folders.append(folder)
-            if depth and any(f in folder.parents for f in folders[:-1][-50:]):
+            if inside:
                 found.append(note("nested-skill", where=str(folder.relative_to(root))))
         for entry in reversed(listed):
             if entry.is_dir(follow_symlinks=False) and entry.name not in SKIPPED_FOLDERS:
                 if depth + 1 <= MAX_DEPTH:
-                    stack.append((Path(entry.path), depth + 1))
+                    stack.append((Path(entry.path), depth + 1, inside or bool(names)))
                 else:
                     found.append(note("over-limit", f"deeper than {MAX_DEPTH} folders", entry.name))
             elif entry.is_symlink() and entry.is_dir():

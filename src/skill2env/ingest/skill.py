@@ -31,13 +31,16 @@ _FIXTURE = re.compile(
 )
 
 
-def load_skill(path: Path, *, limits: IngestLimits | None = None, origin: str = "") -> Skill:
+def load_skill(
+    path: Path, *, limits: IngestLimits | None = None, origin: str = "", upstream: bool = False
+) -> Skill:
     """Understand one skill.
 
     Args:
         path: the skill's folder, or its entry file.
         limits: what of the bundle is taken.
         origin: where it came from, kept in the record.
+        upstream: also ask the specification's reference validator (slow, information only).
 
     Raises:
         UserError: nothing there is a skill; the hint says what was found.
@@ -65,7 +68,8 @@ def load_skill(path: Path, *, limits: IngestLimits | None = None, origin: str = 
         found += content.scan(words, where)
     licence, licence_notes = find_licence(root, matter.values.get("license"))
     found += licence_notes
-    found += upstream_verdict(root)
+    if upstream:
+        found += upstream_verdict(root)
     return Skill(
         name=name,
         slug=slugify(name) if slugify(name) != "skill" else slugify(folder),
