@@ -380,6 +380,8 @@ class SkipReason(StrEnum):
     """No injected fault breaks some of the recorded behaviour and keeps some."""
     NO_RECORDING = "no_recording"
     """The `recorded` author has no session for this skill and workflow."""
+    UNREADABLE = "unreadable"
+    """The skill's entry file is there and cannot be read, or leads out of the skill."""
     AUTHOR_GAVE_UP = "author_gave_up"
     """The author said that it could not finish, or ended without a complete result."""
 

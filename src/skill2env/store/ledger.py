@@ -263,7 +263,13 @@ class Ledger:
             db.executemany(
                 "INSERT OR IGNORE INTO stage_results (key, stage, subject, inputs, result) VALUES (?, ?, ?, ?, ?)",
                 [
-                    (content_key(stage, inputs), stage, subject, canonical_json(dict(inputs)), canonical_json(dict(r)))
+                    (
+                        content_key(stage, inputs),
+                        stage,
+                        subject,
+                        canonical_json(dict(inputs)),
+                        canonical_json(dict(r)),
+                    )
                     for subject, inputs, r in rows
                 ],
             )
@@ -339,6 +345,11 @@ class Ledger:
                     "INSERT INTO publications VALUES (?, ?, ?, ?)",
                     (attempt.key, str(dataset), folder, digest),
                 )
+
+    def publication(self, attempt_key: str) -> tuple[str, str] | None:
+        """Folder and digest under which an attempt was published, if it was."""
+        rows = self.query("SELECT folder, digest FROM publications WHERE attempt_key = ?", (attempt_key,))
+        return (rows[0]["folder"], rows[0]["digest"]) if rows else None
 
     def attempt(self, key: str) -> Attempt | None:
         """The attempt with this key, if it ended before (an infra failure counts as ended but not final)."""

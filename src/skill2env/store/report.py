@@ -110,13 +110,14 @@ def unfinished(ledger: Ledger, run: int) -> int:
     return sum(row.count for row in reasons(ledger, run) if row.status in ("pending", AttemptStatus.INFRA))
 
 
-def spend(ledger: Ledger) -> Spend:
-    """Sum over all sessions of the run folder."""
+def spend(ledger: Ledger, subject: str = "") -> Spend:
+    """Sum over all sessions of the run folder, or over those of one skill or task."""
     row = ledger.query(
         "SELECT count(*) AS sessions, coalesce(sum(input_tokens), 0) AS input_tokens,"
         " coalesce(sum(output_tokens), 0) AS output_tokens, coalesce(sum(cached_tokens), 0) AS cached_tokens,"
         " coalesce(sum(micro_dollars), 0) AS micro_dollars,"
-        " coalesce(sum(micro_dollars IS NULL), 0) AS unpriced FROM sessions"
+        " coalesce(sum(micro_dollars IS NULL), 0) AS unpriced FROM sessions WHERE ?1 = '' OR subject = ?1",
+        (subject,),
     )[0]
     return Spend(**row)
 

@@ -1,0 +1,118 @@
+"""``skill2env compile``: skills in, a dataset out."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from skill2env.cli.output import ExitCode, print_json
+
+if TYPE_CHECKING:
+    from skill2env.batch import BatchOutcome
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def compile(  # noqa: A001
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="PATH...", help="Skill folders, or folders that hold some.", show_default=False
+        ),
+    ],
+    *,
+    out: Annotated[Path, typer.Option(help="Dataset folder to make or add to.")] = Path("out/dataset"),
+    run: Annotated[
+        Path | None,
+        typer.Option(help="Run folder, for resuming and evidence.", show_default="runs/NAME beside --out"),
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="TOML file with settings; flags win over it.")] = None,
+    author: Annotated[
+        str | None,
+        typer.Option(
+            help="Who writes: 'recorded', 'code' ...", show_default="recorded with --recordings, else code"
+        ),
+    ] = None,
+    recordings: Annotated[Path | None, typer.Option(help="Folder of recorded sessions.")] = None,
+    workflows: Annotated[
+        int | None, typer.Option(help="Workflows asked for per skill.", show_default="3")
+    ] = None,
+    variants: Annotated[int | None, typer.Option(help="Tasks per workflow.", show_default="1")] = None,
+    seed: Annotated[int | None, typer.Option(help="Another seed gives other axes.", show_default="0")] = None,
+    solution: Annotated[
+        str | None,
+        typer.Option(help="'informed' or 'blind': whether the solver sees tests/.", show_default="informed"),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Items worked on at once; never changes a result.", show_default="2")
+    ] = None,
+    sandbox: Annotated[
+        str | None, typer.Option(help="'auto', 'namespace', 'docker' or 'podman'.", show_default="auto")
+    ] = None,
+    allow_unlimited: Annotated[
+        bool, typer.Option("--allow-unlimited", help="Run where a requested limit cannot be enforced.")
+    ] = False,
+    max_repairs: Annotated[
+        int | None, typer.Option(help="Repairs of a failing reference solution.", show_default="2")
+    ] = None,
+    budget_usd: Annotated[
+        float | None, typer.Option(help="Stop before the next session once this much is spent.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON document.")] = False,
+) -> None:
+    """Compile skills into verified tasks and publish them as a dataset.
+
+    Run the same command again to go on after an interruption: nothing finished is done twice. Exit codes: 0 every item
+    is final (rejections included), 2 usage, 3 infrastructure failed or items are pending, 4 the budget is reached,
+    130 interrupted.
+    """
+    from skill2env.batch import BatchStatus, compile_batch
+    from skill2env.cli.progress import shown
+    from skill2env.config import load_config
+
+    flags = {
+        "author.name": author,
+        "author.recordings": str(recordings) if recordings else None,
+        "plan.workflows": workflows,
+        "plan.variants": variants,
+        "seed": seed,
+        "create.solution": solution,
+        "workers": workers,
+        "sandbox.kind": sandbox,
+        "sandbox.allow_unlimited": allow_unlimited or None,
+        "create.max_repairs": max_repairs,
+        "budget.usd": budget_usd,
+    }
+    settings = load_config(config, flags)
+    folder = run or out.parent / "runs" / out.name
+    with shown(quiet=quiet or as_json) as progress:
+        outcome = compile_batch(paths, out=out, run=folder, config=settings, progress=progress)
+    if as_json:
+        print_json(outcome.document())
+    else:
+        _print(outcome)
+    codes = {
+        BatchStatus.FINISHED: ExitCode.OK,
+        BatchStatus.PENDING: ExitCode.INFRA,
+        BatchStatus.BUDGET: ExitCode.BUDGET,
+        BatchStatus.INTERRUPTED: ExitCode.INTERRUPTED,
+    }
+    raise typer.Exit(codes[outcome.status])
+
+
+def _print(outcome: "BatchOutcome") -> None:
+    from skill2env.batch import BatchStatus
+    from skill2env.cli.summary import print_reasons, print_spend
+
+    print_reasons(outcome.reasons)
+    print_spend(outcome.spend)
+    for sentence in outcome.advice:
+        print(sentence)
+    if outcome.dataset is not None and outcome.dataset.version:
+        dataset = outcome.dataset
+        print(f"{dataset.name} {dataset.version}: {len(dataset.entries)} tasks in {outcome.dataset_folder}")
+    print(f"run folder: {outcome.run_folder}")
+    if outcome.status is not BatchStatus.FINISHED:
+        print(f"{outcome.status.value}: run the same command again to go on")

@@ -1,0 +1,340 @@
+"""The stages as a list, and what each does with one skill, one item or the whole batch.
+
+Every stage asks the ledger first: a finished result with equal inputs is taken as it is; when an input changed, the
+event names it. A stage ends an element by setting its `row` (skill) or `attempt` (item); later stages pass it by.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from skill2env import __version__
+from skill2env.authors.protocol import identity_for, pinned_axes
+from skill2env.create import SessionNote
+from skill2env.create.freeze import freeze_digest
+from skill2env.create.outcome import CreateRejected
+from skill2env.diversify import SpecRequest, sample_batch
+from skill2env.errors import InfraError, UserError
+from skill2env.ingest import load_skill
+from skill2env.plan import Plan, plan_workflows
+from skill2env.progress import Event, EventKind
+from skill2env.prompts import prompt_digest
+from skill2env.publish.publish import Accepted, Published, publish
+from skill2env.records import (
+    Attempt,
+    AttemptStatus,
+    Candidate,
+    Phase,
+    Reason,
+    Skipped,
+    SkipReason,
+    TaskSpec,
+    Usage,
+    Verdict,
+    VerdictStatus,
+    digest_of,
+)
+from skill2env.store.ledger import Item, SkillRow
+from skill2env.wiring import Batch, ItemWork, SkillWork
+
+_AT_PUBLISHING = (Reason.DUPLICATE.value, Reason.TAKEN_DOWN.value)
+"""Rejections that depend on the dataset, so they are decided anew each time."""
+
+
+class Scope(StrEnum):
+    """What a stage works on."""
+
+    SKILL = "skill"
+    """One skill; many at once."""
+    ITEM = "item"
+    """One TaskSpec; many at once."""
+    BATCH = "batch"
+    """Everything, alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One step of the pipeline."""
+
+    name: str
+    title: str
+    """What a person reads while it runs."""
+    scope: Scope
+    run: Callable[[Batch, Any], None]
+
+
+def ingest_stage(_: Batch, work: SkillWork) -> None:
+    """Folder -> Skill."""
+    try:
+        work.skill = load_skill(work.path)
+    except UserError as error:
+        # find_skills saw an entry file, so it is there and cannot be used: a fact about the skill, not about the call.
+        work.row = SkillRow(
+            work.label, "", "skipped", SkipReason.UNREADABLE.value, f"{error.message}. {error.hint}"
+        )
+
+
+def plan_stage(batch: Batch, work: SkillWork) -> None:
+    """Skill -> workflows, or the reason why there are none."""
+    skill = work.known
+    inputs = {
+        "skill": skill.digest,
+        "author": identity_for(batch.author, skill).model_dump(mode="json"),
+        "workflows": batch.config.plan.workflows,
+        "seed": batch.config.seed,
+        "prompt": prompt_digest("plan"),
+        "version": __version__,
+    }
+    kept = batch.recall("plan", work.label, inputs)
+    if kept is not None:
+        work.reused = True
+        _take_plan(work, Plan.model_validate(kept))
+        return
+    try:
+        plan = batch.tried(lambda: _planned(batch, work, digest_of(inputs)))
+    except InfraError as error:
+        if batch.is_fatal(error):
+            raise
+        work.row = SkillRow(skill.slug, skill.digest, "infra", error.boundary.value, error.message)
+        return
+    batch.ledger.store("plan", work.label, inputs, plan.model_dump(mode="json"))
+    _take_plan(work, plan)
+
+
+def _planned(batch: Batch, work: SkillWork, key: str) -> Plan:
+    """Hold the planning session."""
+    skill = work.known
+    author = identity_for(batch.author, skill)
+    note = SessionNote(key, skill.slug, Phase.PLAN, 0, Usage(), cached=False)
+    batch.before_session(Phase.PLAN)
+    try:
+        plan = plan_workflows(
+            skill, work.path, batch.author, count=batch.config.plan.workflows, seed=batch.config.seed
+        )
+    except InfraError as error:
+        batch.note_session(replace(note, outcome=error.boundary.value), author)
+        raise
+    batch.note_session(replace(note, usage=plan.usage), author)
+    return plan
+
+
+def _take_plan(work: SkillWork, plan: Plan) -> None:
+    skill = work.known
+    dropped = tuple(f"{loss.reason.value}: {loss.detail}" for loss in plan.dropped)
+    work.workflows = plan.workflows
+    if plan.skipped is None:
+        work.row = SkillRow(
+            skill.slug, skill.digest, "planned", workflows=len(plan.workflows), dropped=dropped
+        )
+    else:
+        reason, detail = plan.skipped.reason.value, plan.skipped.detail
+        work.row = SkillRow(skill.slug, skill.digest, "skipped", reason, detail, dropped=dropped)
+
+
+def diversify_stage(batch: Batch, _: None) -> None:
+    """Workflows of all skills -> specs, drawn at once, before any author sees one; earlier draws stand."""
+    batch.drop_doubles()
+    batch.ledger.set_skills(batch.run, [work.row for work in batch.skills if work.row])
+    planned = {work.known.digest: work for work in batch.skills if not work.ended}
+    requests = [
+        SpecRequest(work.known, workflow, variant, pinned_axes(batch.author, work.known, workflow, variant))
+        for work in planned.values()
+        for workflow in work.workflows
+        for variant in range(batch.config.plan.variants)
+    ]
+    draw = {"seed": batch.config.seed, "organisation": batch.config.create.organisation}
+    known = [
+        TaskSpec.model_validate(spec)
+        for inputs, spec in batch.ledger.results("diversify")
+        if inputs["draw"] == draw
+    ]
+    specs = sample_batch(
+        requests, run_seed=batch.config.seed, known=known, organisation=batch.config.create.organisation
+    )
+    rows = [(spec.task_name, spec.model_dump(mode="json")) for spec in specs]
+    batch.ledger.store_all(
+        "diversify", [(name, {"draw": draw, "spec": digest_of(spec)}, spec) for name, spec in rows]
+    )
+    batch.items = sorted(
+        (
+            ItemWork(work, spec, batch.attempt_key(work, spec))
+            for spec in specs
+            if (work := planned[spec.skill_digest])
+        ),
+        key=lambda item: item.spec.task_name,
+    )
+    batch.ledger.set_items(batch.run, [Item(i.key, i.spec.task_name, i.subject) for i in batch.items])
+
+
+def create_stage(batch: Batch, item: ItemWork) -> None:
+    """TaskSpec -> candidate, or the reason why there is none."""
+    from skill2env.authoring import create_candidate
+
+    earlier = batch.ledger.attempt(item.key)
+    if earlier is not None and (_is_final(earlier) or batch.stands(item)):
+        item.attempt, item.verdict, item.reused = earlier, earlier.verdict, True
+        return
+    inputs = batch.attempt_inputs(item.of, item.spec)
+    kept = batch.recall("create", item.subject, inputs)
+    if kept is not None:
+        candidate = Candidate.model_validate(kept)
+        candidate = candidate.model_copy(update={"path": batch.folder.path / candidate.path})
+        if candidate.path.is_dir():
+            item.candidate = candidate
+            return
+    try:
+        outcome = create_candidate(batch, item)
+    except InfraError as error:
+        _infra(batch, item, error)
+        return
+    match outcome:
+        case Candidate():
+            item.candidate = outcome
+            relative = outcome.model_copy(update={"path": batch.relative(outcome.path)})
+            batch.ledger.store("create", item.subject, inputs, relative.model_dump(mode="json"))
+        case Skipped():
+            batch.close(item, AttemptStatus.SKIPPED, reason=outcome.reason.value, detail=outcome.detail)
+        case CreateRejected():
+            _reject_early(batch, item, outcome)
+
+
+def _reject_early(batch: Batch, item: ItemWork, outcome: CreateRejected) -> None:
+    item.verdict = Verdict(
+        status=VerdictStatus.REJECTED, reason=outcome.reason, message=outcome.message, gates=outcome.gates
+    )
+    kept = batch.relative(outcome.path) if outcome.path else ""
+    detail = "; ".join((outcome.message, *outcome.details[:3])) if outcome.details else outcome.message
+    attempt = batch.close(
+        item, AttemptStatus.REJECTED, reason=outcome.reason.value, detail=detail, candidate=kept
+    )
+    item.attempt = attempt.model_copy(update={"repairs": outcome.repairs})
+
+
+def verify_stage(batch: Batch, item: ItemWork) -> None:
+    """Candidate -> verdict."""
+    from skill2env.authoring import judge
+
+    candidate = item.candidate
+    assert candidate is not None
+    kept = batch.relative(candidate.path)
+    if freeze_digest(candidate.path) != candidate.freeze_digest:
+        message = "the kept candidate differs from its seal"
+        item.verdict = Verdict(status=VerdictStatus.REJECTED, reason=Reason.FREEZE_BROKEN, message=message)
+        batch.close(
+            item, AttemptStatus.REJECTED, reason=Reason.FREEZE_BROKEN.value, detail=message, candidate=kept
+        )
+        return
+    try:
+        item.verdict = judge(batch, item)
+    except InfraError as error:
+        _infra(batch, item, error)
+        return
+    match item.verdict.status:
+        case VerdictStatus.ACCEPTED:
+            return
+        case VerdictStatus.REJECTED:
+            reason = item.verdict.reason or Reason.MALFORMED
+            status, why = AttemptStatus.REJECTED, reason.value
+        case VerdictStatus.INFRA:
+            status, why = AttemptStatus.INFRA, item.verdict.boundary
+    batch.close(item, status, reason=why, detail=item.verdict.message, candidate=kept)
+
+
+def publish_stage(batch: Batch, _: None) -> None:
+    """Accepted candidates -> dataset, sorted by name; those that are there already are left alone."""
+    accepted = [item for item in batch.items if item.attempt is None and item.candidate and item.verdict]
+    standing = sum(
+        item.attempt is not None and item.attempt.status is AttemptStatus.PUBLISHED for item in batch.items
+    )
+    if not accepted and not standing:
+        return
+    batch.published, outcomes = publish(
+        [
+            Accepted(i.key, i.candidate, i.verdict, i.of.known, i.of.path)
+            for i in accepted
+            if i.candidate and i.verdict
+        ],
+        batch.dataset,
+        name=batch.config.publish.name,
+        description=batch.config.publish.description,
+        task_toml=_task_toml,
+        identity=batch.identity(),
+        ended=_ended(batch, standing),
+    )
+    by_key = {item.key: item for item in accepted}
+    for outcome in outcomes:
+        _note_published(batch, by_key[outcome.attempt_key], outcome)
+
+
+def _note_published(batch: Batch, item: ItemWork, outcome: Published) -> None:
+    assert item.candidate is not None
+    kept = batch.relative(item.candidate.path)
+    if outcome.refused is not None:
+        reason = outcome.refused.value
+        attempt = batch.close(
+            item, AttemptStatus.REJECTED, reason=reason, detail=outcome.detail, candidate=kept
+        )
+        batch.ledger.put_attempt(batch.run, attempt)
+    else:
+        attempt = batch.close(item, AttemptStatus.PUBLISHED, candidate=kept)
+        batch.ledger.put_attempt(
+            batch.run, attempt, dataset=batch.dataset, folder=outcome.folder, digest=outcome.digest
+        )
+    batch.progress(Event(EventKind.NOTE, item.label, item.outcome))
+
+
+def _task_toml(accepted: Accepted) -> str:
+    from skill2env.harbor.task_toml import Provenance, render_task_toml
+
+    candidate = accepted.candidate
+    provenance = Provenance(
+        author=candidate.author,
+        freeze_digest=candidate.freeze_digest,
+        prompt_digests=[candidate.prompt_digest] if candidate.prompt_digest else [],
+        base_image=candidate.base_image,
+        gates=accepted.verdict.gates,
+    )
+    return render_task_toml(candidate.spec, candidate.contract, accepted.skill, provenance)
+
+
+def _ended(batch: Batch, standing: int) -> dict[str, int]:
+    """``status:reason`` -> skills and items of this batch that are final without being published now."""
+    counts: Counter[str] = Counter()
+    for work in batch.skills:
+        if work.row is not None and work.row.status == "skipped":
+            counts[f"skipped:{work.row.reason}"] += 1
+    for item in batch.items:
+        if item.attempt is not None and item.attempt.status in (
+            AttemptStatus.REJECTED,
+            AttemptStatus.SKIPPED,
+        ):
+            counts[f"{item.attempt.status.value}:{item.attempt.reason}"] += 1
+    counts["published"] += standing
+    return dict(counts)
+
+
+def _is_final(attempt: Attempt) -> bool:
+    """Whether nothing about an attempt is left to do; what the dataset decides is decided anew each time."""
+    if attempt.status is AttemptStatus.SKIPPED:
+        return True
+    return attempt.status is AttemptStatus.REJECTED and attempt.reason not in _AT_PUBLISHING
+
+
+def _infra(batch: Batch, item: ItemWork, error: InfraError) -> None:
+    if batch.is_fatal(error):
+        raise error
+    detail = f"{error.message}. {error.hint}" if error.hint else error.message
+    batch.close(item, AttemptStatus.INFRA, reason=error.boundary.value, detail=detail)
+
+
+STAGES: tuple[Stage, ...] = (
+    Stage("ingest", "reading and planning", Scope.SKILL, ingest_stage),
+    Stage("plan", "reading and planning", Scope.SKILL, plan_stage),
+    Stage("diversify", "drawing axes", Scope.BATCH, diversify_stage),
+    Stage("create", "creating and verifying", Scope.ITEM, create_stage),
+    Stage("verify", "creating and verifying", Scope.ITEM, verify_stage),
+    Stage("publish", "publishing", Scope.BATCH, publish_stage),
+)
+"""The program."""

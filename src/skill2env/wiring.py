@@ -1,0 +1,429 @@
+"""One batch: its folders, ledger, author, gates and elements. Stages get it as their context.
+
+Heavy parts (Harbor, sandboxes, gates) are loaded when a stage first needs them, so that a batch with nothing left to do
+is over in a second.
+"""
+
+import threading
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from skill2env import __version__
+from skill2env.authors.protocol import Author, identity_for
+from skill2env.config import RunConfig
+from skill2env.create import SessionNote, create_prompt_digest
+from skill2env.errors import Boundary, BudgetReached, InfraError, UserError
+from skill2env.progress import Event, EventKind, Progress
+from skill2env.publish.dataset import DatasetState, read_state
+from skill2env.publish.entry import TaskEntry
+from skill2env.records import (
+    Attempt,
+    AttemptStatus,
+    AuthorIdentity,
+    Candidate,
+    Phase,
+    Skill,
+    TaskSpec,
+    Usage,
+    Verdict,
+    Workflow,
+    digest_of,
+)
+from skill2env.store import report
+from skill2env.store.files import check_writable, storage
+from skill2env.store.ledger import FINISHED, Ledger, SkillRow, content_key
+from skill2env.store.run_folder import RunFolder
+
+if TYPE_CHECKING:
+    from skill2env.verify.gate import GateContext
+
+_PAUSE_SEC = 1.0
+
+
+class Cancelled(Exception):  # control flow of a batch, never seen outside of it
+    """The batch is being stopped; the element is left as it is."""
+
+
+@dataclass(slots=True)
+class SkillWork:
+    """One skill on its way through the stages."""
+
+    path: Path
+    label: str
+    skill: Skill | None = None
+    workflows: tuple[Workflow, ...] = ()
+    row: SkillRow | None = None
+    """How planning ended."""
+    reused: bool = False
+
+    @property
+    def ended(self) -> bool:
+        """Whether no later stage has anything to do."""
+        return self.row is not None and self.row.status != "planned"
+
+    @property
+    def outcome(self) -> str:
+        """Where it stands, in a few words."""
+        if self.row is None:
+            return "read"
+        if self.row.status == "planned":
+            return f"{self.row.workflows} workflows"
+        return f"{self.row.status}: {self.row.reason}" + (f" ({self.row.detail})" if self.row.detail else "")
+
+    @property
+    def known(self) -> Skill:
+        """The skill, after ingest."""
+        assert self.skill is not None
+        return self.skill
+
+
+@dataclass(slots=True)
+class ItemWork:
+    """One TaskSpec on its way through the stages."""
+
+    of: SkillWork
+    spec: TaskSpec
+    key: str
+    """Digest of everything that determines the attempt."""
+    candidate: Candidate | None = None
+    verdict: Verdict | None = None
+    attempt: Attempt | None = None
+    """Where it ended; None while it is under way or accepted and not yet published."""
+    reused: bool = False
+
+    @property
+    def label(self) -> str:
+        """What a person calls it."""
+        return self.spec.task_name.rpartition("/")[2]
+
+    @property
+    def subject(self) -> str:
+        """Stays the same when an input changes."""
+        return f"{self.spec.skill_slug}/{self.spec.workflow.name}/{self.spec.variant}"
+
+    @property
+    def place(self) -> str:
+        """Name of its folders; another input gives another folder, so that evidence is never overwritten."""
+        return f"{self.label}-{self.key.removeprefix('sha256:')[:8]}"
+
+    @property
+    def ended(self) -> bool:
+        """Whether no later stage has anything to do."""
+        return self.attempt is not None
+
+    @property
+    def outcome(self) -> str:
+        """Where it stands, in a few words."""
+        if self.attempt is None:
+            return "accepted"
+        told = self.attempt.detail or (self.verdict.message if self.verdict else "")
+        return " ".join(filter(None, (self.attempt.status.value, self.attempt.reason))) + (
+            f": {told}" if told else ""
+        )
+
+
+@dataclass(slots=True)
+class Batch:
+    """Everything that the stages of one batch share."""
+
+    config: RunConfig
+    folder: RunFolder
+    dataset: Path
+    ledger: Ledger
+    run: int
+    author: Author
+    progress: Progress
+    skills: list[SkillWork]
+    present: Mapping[str, TaskEntry]
+    """Tasks that the dataset holds at the start."""
+    items: list[ItemWork] = field(default_factory=list[ItemWork])
+    published: DatasetState | None = None
+    advice: list[str] = field(default_factory=list[str])
+    cancelled: threading.Event = field(default_factory=threading.Event)
+    parts: "Parts" = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.parts = Parts(self)
+
+    # ---------------------------------------------------------------------------------------- running
+
+    def cancel(self) -> None:
+        """Stop what runs; elements that are under way are left as they are."""
+        self.cancelled.set()
+        self.parts.cancel()
+
+    def end(self, status: str) -> None:
+        """Note how the run ended."""
+        self.ledger.end_run(self.run, status)
+
+    def advise(self, sentence: str) -> None:
+        """Keep a sentence for the end of the run."""
+        if sentence not in self.advice:
+            self.advice.append(sentence)
+
+    def is_fatal(self, error: InfraError) -> bool:
+        """Whether every other element would fail the same way: the disk, that is, when trying again cannot help."""
+        return error.boundary is Boundary.STORAGE and not error.transient
+
+    def tried[R](self, work: Callable[[], R]) -> R:
+        """Do `work`; again, with a pause, when the surroundings failed and trying again can help.
+
+        Raises:
+            InfraError: the last failure.
+            Cancelled: the batch is being stopped.
+        """
+        left = self.config.verify.infra_retries
+        while True:
+            try:
+                return work()
+            except InfraError as error:
+                if self.cancelled.is_set():
+                    raise Cancelled from None
+                if not error.transient or not left:
+                    raise
+                self.cancelled.wait(_PAUSE_SEC * (self.config.verify.infra_retries - left + 1))
+                left -= 1
+
+    # ---------------------------------------------------------------------------------------- ledger
+
+    def recall(self, stage: str, subject: str, inputs: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The finished result for these inputs; tells when an earlier one no longer counts, and why."""
+        found = self.ledger.lookup(stage, subject, inputs)
+        if found.changed:
+            self.progress(Event(EventKind.REDO, f"{stage} {subject}", ", ".join(found.changed)))
+        return found.result
+
+    def before_session(self, _: Phase) -> None:
+        """Stop before a session when the budget is spent.
+
+        Raises:
+            BudgetReached: it is.
+            Cancelled: the batch is being stopped.
+        """
+        if self.cancelled.is_set():
+            raise Cancelled
+        limit = self.config.budget.usd
+        spent = report.spend(self.ledger).micro_dollars / 1e6
+        if limit is not None and spent >= limit:
+            raise BudgetReached(
+                f"the budget of ${limit:.2f} is reached: ${spent:.4f} are spent",
+                hint="raise --budget-usd and run the same command again; finished work is kept",
+            )
+
+    def note_session(self, note: SessionNote, author: AuthorIdentity) -> None:
+        """Note a session and its cost; the cost of one that failed is unknown when its author has a model."""
+        usage = note.usage
+        if note.outcome != FINISHED and author.model:
+            usage = usage.model_copy(update={"micro_dollars": None})
+        self.ledger.add_session(
+            note.key,
+            run=self.run,
+            subject=note.subject,
+            phase=note.phase,
+            round_=note.round,
+            author=author,
+            usage=usage,
+            outcome=note.outcome,
+        )
+
+    def attempt_key(self, work: SkillWork, spec: TaskSpec) -> str:
+        """Content key of an attempt."""
+        return content_key("attempt", self.attempt_inputs(work, spec))
+
+    def attempt_inputs(self, work: SkillWork, spec: TaskSpec) -> dict[str, Any]:
+        """Everything that determines where an attempt ends."""
+        return {
+            "spec": spec.model_dump(mode="json"),
+            "author": identity_for(self.author, work.known).model_dump(mode="json"),
+            "config": self.config.determining(),
+            "prompts": create_prompt_digest(),
+            "bases": self.parts.bases,
+            "version": __version__,
+        }
+
+    def identity(self) -> str:
+        """Digest of what this batch was given: skills, settings and author."""
+        return digest_of(
+            {
+                "config": self.config.determining(),
+                "author": self.author.identity,
+                "skills": sorted(work.skill.digest for work in self.skills if work.skill),
+            }
+        )
+
+    def close(
+        self,
+        item: ItemWork,
+        status: AttemptStatus,
+        *,
+        reason: str = "",
+        detail: str = "",
+        candidate: str = "",
+    ) -> Attempt:
+        """End an item and make the record of it; the caller keeps it in the ledger (`keep`)."""
+        author = identity_for(self.author, item.of.known)
+        used = report.spend(self.ledger, item.spec.task_name)
+        item.attempt = Attempt(
+            key=item.key,
+            task_name=item.spec.task_name,
+            skill_slug=item.spec.skill_slug,
+            skill_digest=item.spec.skill_digest,
+            workflow=item.spec.workflow.name,
+            axes=item.spec.axes,
+            author=author,
+            status=status,
+            reason=reason,
+            detail=detail,
+            repairs=item.candidate.repairs if item.candidate else 0,
+            usage=Usage(
+                model=author.model,
+                input_tokens=used.input_tokens,
+                output_tokens=used.output_tokens,
+                cached_tokens=used.cached_tokens,
+                micro_dollars=None if used.unpriced else used.micro_dollars,
+            ),
+            candidate=candidate,
+            verdict=item.verdict,
+        )
+        return item.attempt
+
+    def close_element(self, element: SkillWork | ItemWork) -> None:
+        """Keep an ended item in the ledger and tell how the element stands."""
+        if isinstance(element, ItemWork) and element.attempt is not None and not element.reused:
+            self.ledger.put_attempt(self.run, element.attempt)
+        kind = EventKind.REUSED if element.reused else EventKind.DONE
+        self.progress(Event(kind, element.label, element.outcome))
+
+    def drop_doubles(self) -> None:
+        """Keep one of several skills with the same bytes, the first in canonical order."""
+        first: dict[str, SkillWork] = {}
+        for work in self.skills:
+            digest = work.skill.digest if work.skill else str(work.path)
+            if digest in first:
+                self.progress(Event(EventKind.NOTE, work.label, f"the same skill as {first[digest].label}"))
+            first.setdefault(digest, work)
+        self.skills = list(first.values())
+
+    def stands(self, item: ItemWork) -> bool:
+        """Whether an item was published and still lies in the dataset as it was."""
+        entry = self.present.get(item.spec.task_name)
+        return (
+            entry is not None
+            and self.ledger.publication(item.key) == (entry.folder, entry.digest)
+            and (self.dataset / entry.folder / "task.toml").is_file()
+        )
+
+    def elements(self, scope: str) -> Sequence[SkillWork | ItemWork]:
+        """What stages of a scope work on, in canonical order."""
+        return self.skills if scope == "skill" else self.items
+
+    def relative(self, path: Path) -> str:
+        """A path of the run folder as the ledger keeps it."""
+        return path.relative_to(self.folder.path).as_posix()
+
+
+class Parts:
+    """The heavy parts of a batch, made when first needed. Safe to use from several threads."""
+
+    def __init__(self, batch: Batch) -> None:
+        self._batch = batch
+        self._lock = threading.RLock()
+        self._used_trials = False
+
+    @cached_property
+    def bases(self) -> dict[str, str]:
+        """Catalog name -> reference with digest, as Dockerfiles name it. Built on first use, about half a minute."""
+        from skill2env.sandbox.catalog import CATALOG
+        from skill2env.sandbox.rootfs import ensure_base
+
+        def tell(text: str) -> None:
+            self._batch.progress(Event(EventKind.NOTE, "base image", text))
+
+        with self._lock:
+            return {name: ensure_base(name, progress=tell).reference for name in sorted(CATALOG)}
+
+    @cached_property
+    def gates(self) -> "GateContext":
+        """How gates run in this batch; evidence goes to a folder of each item (`gates_for`)."""
+        from skill2env.harbor.sandboxes import choose_sandbox
+        from skill2env.verify.gate import GateContext
+
+        config = self._batch.config
+        with self._lock:
+            self._used_trials = True
+            sandbox = choose_sandbox(config.sandbox.kind, allow_unlimited=config.sandbox.allow_unlimited)
+            return GateContext(
+                sandbox=sandbox,
+                evidence=self._batch.folder.evidence,
+                oracle_repeats=config.verify.oracle_repeats,
+                infra_retries=config.verify.infra_retries,
+            )
+
+    def cancel(self) -> None:
+        """Stop running trials."""
+        if self._used_trials:
+            from skill2env.harbor.trial import cancel_running
+
+            cancel_running()
+
+
+@contextmanager
+def open_batch(
+    paths: Sequence[Path], *, out: Path, run: Path, config: RunConfig, progress: Progress
+) -> Generator[Batch]:
+    """Find the skills, take the folders and begin a run.
+
+    Raises:
+        UserError: no skill is found, the folders lie inside each other, or the author cannot be had.
+        InfraError: boundary ``storage``; a folder cannot be written to or is in use.
+    """
+    from skill2env.ingest import find_skills
+
+    out, run = out.absolute(), run.absolute()
+    _check_folders(out, run)
+    found: dict[Path, SkillWork] = {}
+    for path in paths:
+        for folder in find_skills(path).folders:
+            found.setdefault(folder.resolve(), SkillWork(folder, folder.resolve().name))
+    author = _make_author(config)
+    folder = RunFolder(run)
+    with folder.locked(), Ledger.open(folder.ledger) as ledger:
+        number = ledger.begin_run(
+            config=config.model_dump(mode="json"),
+            config_digest=config.digest(),
+            author=author.identity,
+            dataset=out,
+            version=__version__,
+        )
+        yield Batch(
+            config=config,
+            folder=folder,
+            dataset=out,
+            ledger=ledger,
+            run=number,
+            author=author,
+            progress=progress,
+            skills=[found[path] for path in sorted(found)],
+            present={entry.name: entry for entry in read_state(out).entries},
+        )
+
+
+def _check_folders(out: Path, run: Path) -> None:
+    if out == run or out in run.parents or run in out.parents:
+        raise UserError(
+            f"the dataset {out} and the run folder {run} lie inside each other",
+            hint="give two folders beside each other with --out and --run",
+        )
+    with storage("preparing the folder", out.parent):
+        out.parent.mkdir(parents=True, exist_ok=True)
+    check_writable(out if out.exists() else out.parent)
+
+
+def _make_author(config: RunConfig) -> Author:
+    from skill2env.authors.scripted import ScriptedAuthor
+
+    return ScriptedAuthor()
