@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from skill2env.errors import UserError
-from skill2env.ingest.inventory import SKIPPED_FOLDERS
 from skill2env.ingest.quirks import note
 from skill2env.ingest.skill import ENTRY
 from skill2env.records import Diagnostic
 
+SKIPPED_FOLDERS = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", ".mypy_cache", ".pytest_cache"})
 MAX_FOLDERS = 200_000
 MAX_DEPTH = 24
 

@@ -1,186 +1,168 @@
-"""The YAML block at the top of an entry file, read strictly first and line by line where that fails.
+"""The block between `---` lines at the top of an entry file: where it is, and what it says.
 
-Nothing is skipped in silence: each deviation is a diagnostic. Values become plain JSON values; dates and numbers stay as they were written.
+Strict first, then key by key (`recovery`); nothing is mended or dropped without a diagnostic. Line numbers in diagnostics
+are those of the file.
 """
 
 import re
 from dataclasses import dataclass, field
-from io import StringIO
 from typing import Any
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
-
 from skill2env.ingest.quirks import note
+from skill2env.ingest.recovery import recover
+from skill2env.ingest.yaml_block import BadYaml, Block, parse
 from skill2env.records import Diagnostic
 
-MAX_BLOCK_CHARS = 200_000
-_MAX_DEPTH = 12
-_MAX_ITEMS = 5_000
-_KEY = re.compile(r"^([A-Za-z_][\w.-]*)[ \t]*:(?:[ \t]+(.*))?$")
-_FENCE = re.compile(r"^---[ \t]*$")
-_CLOSE = re.compile(r"^(?:---|\.\.\.)[ \t]*$")
+MAX_BLOCK_CHARS = 65_536
+"""Longer blocks are cut before parsing; the longest honest one that was seen has 7,000."""
+_PREAMBLE_LINES = 40
+_FENCE = re.compile(r"---[ \t]*")
+_ODD_FENCE = re.compile(r"-{4,}[ \t]*|[ \t]+---[ \t]*|[—–]{1,3}[ \t]*")
+_CLOSE = re.compile(r"(?:---|\.\.\.)[ \t]*")
+_ODD_CLOSE = re.compile(r"-{4,}[ \t]*|[ \t]+---[ \t]*|[—–]{1,3}[ \t]*")
+_KEY = re.compile(r"[A-Za-z_][\w.-]*[ \t]*:(?:[ \t]|$)")
+_USUAL_KEY = re.compile(r"(?:name|description)[ \t]*:(?:[ \t]|$)", re.IGNORECASE)
+_CODE_FENCE = re.compile(r"[ \t]*(?:```|~~~)")
 
 
 @dataclass(slots=True)
 class FrontMatter:
-    """What stood at the top of the file."""
+    """What stands at the top of an entry file, and the rest of the file."""
 
-    values: dict[str, Any] = field(default_factory=dict[str, Any])
+    block: Block = field(default_factory=Block)
     body: str = ""
-    body_line: int = 1
-    """1-based line of the file on which the body begins."""
     present: bool = False
-    diagnostics: list[Diagnostic] = field(default_factory=list[Diagnostic])
+    found: list[Diagnostic] = field(default_factory=list[Diagnostic])
 
-
-def split(text: str, where: str) -> tuple[str | None, str, int, list[Diagnostic]]:
-    """(block or None, body, line of the body, diagnostics) of an entry file."""
-    lines = text.split("\n")
-    found: list[Diagnostic] = []
-    start = next((i for i, line in enumerate(lines[:60]) if line.strip()), None)
-    if start is None:
-        return None, "", 1, found
-    if not _FENCE.match(lines[start]):
-        start = _late_start(lines)
-        if start is None:
-            return None, text, 1, [note("no-front-matter", where=where)]
-        found.append(note("late-front-matter", f"line {start + 1}", f"{where}:{start + 1}"))
-    elif start:
-        found.append(note("late-front-matter", f"{start} blank lines", f"{where}:{start + 1}"))
-    for end in range(start + 1, len(lines)):
-        if _CLOSE.match(lines[end]):
-            before = "\n".join(lines[:start]).strip()
-            body = "\n".join(lines[end + 1 :])
-            return (
-                "\n".join(lines[start + 1 : end]),
-                f"{before}\n\n{body}" if before else body,
-                end + 2,
-                found,
-            )
-    found.append(note("unterminated-front-matter", where=f"{where}:{start + 1}"))
-    end = start + 1
-    while end < len(lines) and (
-        not lines[end].strip() or _KEY.match(lines[end]) or lines[end][:1] in " \t-#"
-    ):
-        end += 1
-    return "\n".join(lines[start + 1 : end]), "\n".join(lines[end:]), end + 1, found
-
-
-def _late_start(lines: list[str]) -> int | None:
-    """A fence within the first lines that is followed by a key: front matter behind a preamble."""
-    for index, line in enumerate(lines[:40]):
-        if _FENCE.match(line) and any(
-            (match := _KEY.match(after)) and match[1].lower() in ("name", "description")
-            for after in lines[index + 1 : index + 6]
-        ):
-            return index
-    return None
+    @property
+    def values(self) -> dict[str, Any]:
+        """Every key; plain JSON values, scalars as text."""
+        return self.block.values
 
 
 def read(text: str, where: str) -> FrontMatter:
-    """Front matter and body of an entry file."""
-    block, body, line, found = split(text, where)
-    result = FrontMatter(body=body, body_line=line, diagnostics=found)
-    if block is None:
+    """Split an entry file and understand its front matter.
+
+    Args:
+        text: decoded, LF line ends.
+        where: name of the file for diagnostics.
+    """
+    lines = text.split("\n")
+    result = FrontMatter(body=text)
+    start = _start(lines, where, result)
+    if start is None:
+        if text.strip():
+            result.found.append(note("no-front-matter", where=where))
         return result
+    end, closed = _end(lines, start, where, result)
+    if not closed:
+        result.found.append(note("unterminated-front-matter", where=f"{where}:{start + 1}"))
+    block = "\n".join(lines[start + 1 : end])
+    before = [line for line in lines[:start] if not _CODE_FENCE.match(line)]
+    after = lines[end + 1 :] if closed else lines[end:]
+    result.body = "\n".join([*before, *after]).strip("\n")
     result.present = True
-    if any(re.search(r"---", text_line) for text_line in block.split("\n")):
-        found.append(note("dashes-in-front-matter", where=where))
-    if re.search(r"(?m)^[ ]*\t", block):
-        found.append(note("tab-in-front-matter", where=where))
-        block = re.sub(r"(?m)^([ ]*)\t+", lambda match: match[1] + "  ", block)
-    if len(block) > MAX_BLOCK_CHARS:
-        found.append(note("invalid-yaml", f"longer than {MAX_BLOCK_CHARS} characters", where))
-        block = block[:MAX_BLOCK_CHARS]
-        result.values = _by_lines(block)
-        return result
-    result.values = _parse(block, where, found)
+    result.block = _understand(block, start + 1, where, result.found)
     return result
 
 
-def _parse(block: str, where: str, found: list[Diagnostic]) -> dict[str, Any]:
-    mangled = re.search(r"(?m)^[\w-]+:[ \t]*[>|][+-]?[ \t]+\S", block)
-    if mangled:
-        found.append(note("mangled-block-scalar", mangled[0][:60], where))
-        return _by_lines(block)
-    try:
-        loaded = _load(block)
-    except (YAMLError, ValueError, RecursionError, AttributeError, TypeError, KeyError, IndexError) as error:
-        colon = _colon_line(block)
-        reason = str(error).split("\n", 1)[0][:120]
-        found.append(
-            note("unquoted-colon", f"line {colon + 2}", f"{where}:{colon + 2}")
-            if colon is not None
-            else note("invalid-yaml", reason, where)
+def _start(lines: list[str], where: str, result: FrontMatter) -> int | None:
+    """Index of the opening fence, None when there is no front matter."""
+    first = next((index for index, line in enumerate(lines) if line.strip()), None)
+    if first is None:
+        return None
+    if _FENCE.fullmatch(lines[first]):
+        if first:
+            result.found.append(note("late-front-matter", f"{first} blank lines", f"{where}:{first + 1}"))
+        return first
+    index = _late_start(lines, first)
+    if index is None:
+        return None
+    if index > first:
+        result.found.append(note("late-front-matter", f"it starts in line {index + 1}", f"{where}:{index + 1}"))
+    if not _FENCE.fullmatch(lines[index]):
+        result.found.append(note("odd-fence", lines[index].strip(), f"{where}:{index + 1}"))
+    return index
+
+
+def _late_start(lines: list[str], first: int) -> int | None:
+    """A fence behind a preamble, or an odd one: it counts only when a usual key and a closing fence follow."""
+    wrapped = bool(_CODE_FENCE.match(lines[first]))  # the whole file stands in a code block
+    for index in range(first, min(first + _PREAMBLE_LINES, len(lines))):
+        line = lines[index]
+        if index > first and _CODE_FENCE.match(line):
+            return None  # an example of a front matter, not the file's own
+        if not (_FENCE.fullmatch(line) or _ODD_FENCE.fullmatch(line)):
+            continue
+        keyed = any(_USUAL_KEY.match(after) for after in lines[index + 1 : index + 8])
+        closed = any(
+            _CLOSE.fullmatch(after) or _ODD_CLOSE.fullmatch(after) for after in lines[index + 2 : index + 400]
         )
-        return _by_lines(block)
-    keys = [match[1] for line in block.split("\n") if (match := _KEY.match(line))]
-    for key in sorted({key for key in keys if keys.count(key) > 1}):
-        found.append(note("duplicate-key", key, where))
-    if loaded is None:
-        return {}
-    if not isinstance(loaded, dict):
-        found.append(note("invalid-yaml", "the block is no map", where))
-        return _by_lines(block)
-    budget = [_MAX_ITEMS]
-    return {str(key): _plain(value, 0, budget) for key, value in loaded.items()}
-
-
-def _load(block: str) -> Any:
-    if len(re.findall(r"(?m)[&*][A-Za-z0-9_-]+", block)) > 50 and re.search(r"&\w+", block):
-        raise ValueError("too many anchors and aliases")
-    if (
-        re.search(r"[\[{(]{40}", block)
-        or max((len(line) - len(line.lstrip()) for line in block.split("\n")), default=0) > 200
-    ):
-        raise ValueError("nested too deeply")
-    yaml = YAML(typ="base", pure=True)  # scalars stay text: no surprise dates, booleans or numbers
-    yaml.allow_duplicate_keys = True
-    return yaml.load(StringIO(block))
-
-
-def _colon_line(block: str) -> int | None:
-    """Index of the first line whose plain value holds `: `."""
-    for index, line in enumerate(block.split("\n")):
-        match = _KEY.match(line)
-        if match and match[2] and match[2][:1] not in "\"'[{|>&*!#" and re.search(r":(\s|$)", match[2]):
+        if keyed and closed:
             return index
+        if wrapped:
+            return None
     return None
 
 
-def _plain(value: Any, depth: int, budget: list[int]) -> Any:
-    budget[0] -= 1
-    if depth > _MAX_DEPTH or budget[0] < 0:
-        return "..."
-    if isinstance(value, dict):
-        return {str(key): _plain(inner, depth + 1, budget) for key, inner in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(inner, depth + 1, budget) for inner in value]
-    return "" if value is None else str(value)
+def _end(lines: list[str], start: int, where: str, result: FrontMatter) -> tuple[int, bool]:
+    """(index of the line after the block, whether a fence closes it there)."""
+    odd: int | None = None
+    for index in range(start + 1, len(lines)):
+        if _CLOSE.fullmatch(lines[index]):
+            if odd is not None and not _block_like(lines[odd + 1 : index]):
+                break  # the odd fence was the real one; this one is a rule in the text
+            return index, True
+        if odd is None and _ODD_CLOSE.fullmatch(lines[index]):
+            odd = index
+    if odd is not None:
+        result.found.append(note("odd-fence", lines[odd].strip(), f"{where}:{odd + 1}"))
+        return odd, True
+    index = start + 1
+    while index < len(lines) and _may_belong(lines, index):
+        index += 1
+    return index, False
 
 
-def _by_lines(block: str) -> dict[str, Any]:
-    """Narrow recovery: ``key: rest of line`` plus indented continuation; the first of equal keys counts."""
-    values: dict[str, Any] = {}
-    key, parts = "", list[str]()
+def _block_like(lines: list[str]) -> bool:
+    return all(not line.strip() or _KEY.match(line) or line[0] in " \t-#" for line in lines)
 
-    def close() -> None:
-        if key and key not in values:
-            text = " ".join(part for part in parts if part).strip()
-            text = re.sub(r"^[>|][+-]?(\s+|$)", "", text)
-            if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
-                text = text[1:-1]
-            values[key] = text
 
-    for line in block.split("\n"):
-        match = _KEY.match(line)
-        if match:
-            close()
-            key, parts = match[1], [(match[2] or "").strip()]
-        elif key and (line[:1] in (" ", "\t") or not line.strip() or line.startswith("- ")):
-            parts.append(line.strip())
-        elif key and line.strip() and not line.startswith("#"):
-            parts.append(line.strip())
-    close()
-    return values
+def _may_belong(lines: list[str], index: int) -> bool:
+    """In an unterminated block, keys, indented lines and lists belong to it; a heading or prose ends it."""
+    line = lines[index]
+    if not line.strip():
+        following = lines[index + 1] if index + 1 < len(lines) else ""
+        return bool(_KEY.match(following)) or following[:1] in (" ", "\t")
+    return bool(_KEY.match(line)) or line[0] in " \t" or line.startswith("- ")
+
+
+def _understand(block: str, first_line: int, where: str, found: list[Diagnostic]) -> Block:
+    """Values of the block; `first_line` is the 0-based line of the file on which it begins."""
+
+    def at(line: int) -> str:
+        return f"{where}:{first_line + line + 1}"
+
+    lines = block.split("\n")
+    if len(block) > MAX_BLOCK_CHARS:
+        found.append(note("oversized-front-matter", f"{len(block):,} characters", at(0)))
+        block = block[:MAX_BLOCK_CHARS].rpartition("\n")[0]
+    dashes = next((number for number, line in enumerate(lines) if "---" in line), None)
+    if dashes is not None:
+        found.append(note("dashes-in-front-matter", where=at(dashes)))
+    tabbed = next((number for number, line in enumerate(lines) if re.match(r"[ ]*\t", line)), None)
+    if tabbed is not None:
+        found.append(note("tab-in-front-matter", where=at(tabbed)))
+        block = re.sub(r"^[ \t]+", lambda match: match[0].replace("\t", "  "), block, flags=re.MULTILINE)
+    try:
+        result = parse(block)
+    except BadYaml as error:
+        recovered = recover(block)
+        result = recovered.block
+        damage = recovered.damage or [("invalid-yaml", error.reason, error.line or 0)]
+        found += [note(code, detail, at(line)) for code, detail, line in damage]
+    found += [note("duplicate-key", key, at(line)) for key, line in result.duplicates]
+    found += [note("comment-cuts-value", key, at(line)) for key, line in result.commented]
+    if result.cut:
+        found.append(note("oversized-front-matter", "nested too deep, or too many values", at(0)))
+    return result

@@ -116,7 +116,7 @@ def _read(path: Path) -> str:
         if not path.is_file() or path.is_symlink():
             return ""
         with path.open("rb") as file:
-            return decode(file.read(_MAX_BYTES), path.name)[0]
+            return decode(file.read(_MAX_BYTES)).text
     except OSError:
         return ""
 
@@ -171,7 +171,7 @@ def find_licence(root: Path, field: object) -> tuple[Licence, list[Diagnostic]]:
     elif chosen.spdx == PROPRIETARY:
         found.append(note("proprietary-licence", chosen.statement[:80], chosen.where))
     elif _COPYLEFT.search(chosen.spdx):
-        found.append(note("copyleft-licence", chosen.spdx, chosen.where))
+        found.append(note("restrictive-licence", chosen.spdx, chosen.where))
     return chosen, found
 
 

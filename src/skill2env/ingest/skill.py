@@ -11,7 +11,7 @@ from skill2env.ingest import content, front_matter
 from skill2env.ingest.inventory import IngestLimits, take_inventory
 from skill2env.ingest.licences import find_licence
 from skill2env.ingest.quirks import note
-from skill2env.ingest.text import decode
+from skill2env.ingest.text import Decoded, decode
 from skill2env.ingest.upstream import upstream_verdict
 from skill2env.records import Diagnostic, FileKind, Skill
 
@@ -48,21 +48,22 @@ def load_skill(
     limits = limits or IngestLimits()
     root = path.parent if path.is_file() and path.name.lower() == ENTRY.lower() else path
     entry, found = find_entry(root)
-    text, more = decode(_read_entry(root / entry, limits), entry)
-    found += more
+    decoded = decode(_read_entry(root / entry, limits))
+    text = decoded.text
+    found += _byte_oddities(decoded, entry)
     matter = front_matter.read(text, entry)
-    found += matter.diagnostics
+    found += matter.found
     if not text.strip():
         found.append(note("empty-file", where=entry))
-    inventory = take_inventory(root, limits)
-    found += inventory.diagnostics
+    inventory = take_inventory(root, entry, limits)
+    found += inventory.found
     folder = root.absolute().name
     name = _name(matter.values, folder, found)
     description = _description(matter, found)
     _check_fields(matter.values, found)
     found += _check_text(text, matter, root, entry)
     known = {item.path for item in inventory.files}
-    texts = {entry: text} | _other_texts(root, inventory.files, entry)
+    texts = {entry: text} | inventory.texts
     missing = _check_references(texts, known, found)
     for where, words in sorted(texts.items()):
         found += content.scan(words, where)
@@ -82,9 +83,22 @@ def load_skill(
         missing_references=tuple(missing),
         licence=licence,
         origin=origin,
-        digest=inventory.digest(),
+        digest=inventory.digest,
         diagnostics=tuple(found),
     )
+
+
+def _byte_oddities(decoded: Decoded, entry: str) -> list[Diagnostic]:
+    found: list[Diagnostic] = []
+    if decoded.encoding != "utf-8":
+        found.append(note("not-utf8", decoded.encoding, entry))
+    if decoded.byte_order_mark:
+        found.append(note("byte-order-mark", where=entry))
+    if decoded.line_ends:
+        found.append(note("line-ends", decoded.line_ends, entry))
+    if decoded.control_characters:
+        found.append(note("control-characters", f"{decoded.control_characters} of them", entry))
+    return found
 
 
 def slugify(name: str) -> str:
@@ -240,22 +254,6 @@ def _check_text(text: str, matter: front_matter.FrontMatter, root: Path, entry: 
     if wanted:
         found.append(note("external-need", ", ".join(wanted), entry))
     return found
-
-
-def _other_texts(root: Path, files: list[Any], entry: str) -> dict[str, str]:
-    """Text files worth reading besides the entry: documents and scripts, bounded."""
-    texts: dict[str, str] = {}
-    room = 2_000_000
-    for item in files:
-        if item.kind is FileKind.TEXT and item.path != entry and item.size <= 200_000 and room > 0:
-            if item.path.endswith((".md", ".txt", ".py", ".sh", ".js", ".ts", ".rb", ".pl", ".ps1")):
-                try:
-                    with (root / item.path).open("rb") as file:
-                        texts[item.path] = decode(file.read(200_000), item.path)[0]
-                except OSError:
-                    continue
-                room -= item.size
-    return texts
 
 
 def _check_references(texts: dict[str, str], known: set[str], found: list[Diagnostic]) -> list[str]:

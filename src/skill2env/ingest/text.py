@@ -52,13 +52,14 @@ def _characters(data: bytes) -> tuple[str, str]:
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         # The codec eats the mark; put it back, so that it is reported like every other.
         return "\ufeff" + _SURROGATE.sub("\ufffd", data.decode("utf-16", "replace")), "utf-16"
+    if b"\0" in data[:4096]:  # before UTF-8, of which UTF-16 without accents is a valid case
+        for codec in ("utf-16-le", "utf-16-be"):
+            if _looks_like(data, codec):
+                return _SURROGATE.sub("\ufffd", data.decode(codec, "replace")), "utf-16"
     try:
         return data.decode("utf-8"), "utf-8"
     except UnicodeDecodeError:
         pass
-    for codec in ("utf-16-le", "utf-16-be"):
-        if _looks_like(data, codec):
-            return data.decode(codec, "replace"), "utf-16"
     if _mostly_ascii(data):
         return data.decode("cp1252", "replace"), "windows-1252"
     return data.decode("utf-8", "replace"), "broken utf-8"
