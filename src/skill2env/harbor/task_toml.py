@@ -23,6 +23,7 @@ from harbor.models.task.config import (
 
 from skill2env import __version__
 from skill2env.errors import UserError
+from skill2env.harbor.toml_text import to_toml
 from skill2env.records import AuthorIdentity, GateResult, Skill, TaskContract, TaskSpec
 
 AGENT_USER = "agent"
@@ -61,10 +62,10 @@ def render_task_toml(
     Raises:
         UserError: a name or path in the contract breaks Harbor's schema, or does not survive TOML.
     """
-    metadata = {} if provenance is None else {METADATA_KEY: _facts(spec, contract, skill, provenance)}
+    metadata = {} if provenance is None else {METADATA_KEY: _filled(_facts(spec, contract, skill, provenance))}
     try:
         config = _config(spec, contract, metadata)
-        text = _dump(config)
+        text = dump_config(config)
         same = TaskConfig.model_validate(tomllib.loads(text)) == config
     except (ValueError, tomllib.TOMLDecodeError) as error:
         raise UserError(f"task.toml cannot be written: {error}", hint="mend contract.json") from error
@@ -75,6 +76,11 @@ def render_task_toml(
     return text
 
 
+def _filled(facts: dict[str, Any]) -> dict[str, Any]:
+    """Without empty lists, which Harbor's writer leaves out: what is read again must equal what was written."""
+    return {key: value for key, value in facts.items() if value not in ([], ())}
+
+
 def strip_metadata(text: str) -> str:
     """The sealed form of a finished task.toml: equal to what `render_task_toml` gave without provenance.
 
@@ -83,12 +89,15 @@ def strip_metadata(text: str) -> str:
     """
     config = TaskConfig.model_validate(tomllib.loads(text))
     config.metadata = {}
-    return _dump(config)
+    return dump_config(config)
 
 
-def _dump(config: TaskConfig) -> str:
-    text = config.model_dump_toml()
-    return text if config.metadata else text.replace("[metadata]\n\n", "", 1)
+def dump_config(config: TaskConfig) -> str:
+    """The text of a task.toml; empty tables and lists are left out because they are Harbor's defaults."""
+    data = config.model_dump(mode="json", exclude_none=True)
+    ordered = {key: data.pop(key) for key in ("schema_version", "source", "artifacts", "task") if key in data}
+    metadata = data.pop("metadata", {})
+    return to_toml({**ordered, **data, "metadata": metadata})
 
 
 def _config(spec: TaskSpec, contract: TaskContract, metadata: dict[str, Any]) -> TaskConfig:
