@@ -35,6 +35,7 @@ from skill2env.records import (
 )
 from skill2env.store import report
 from skill2env.store.files import check_writable, storage
+from skill2env.store.folders import cache_home
 from skill2env.store.ledger import FINISHED, Ledger, SkillRow, content_key
 from skill2env.store.run_folder import RunFolder
 
@@ -424,6 +425,9 @@ def _check_folders(out: Path, run: Path) -> None:
 
 
 def _make_author(config: RunConfig) -> Author:
-    from skill2env.authors.scripted import ScriptedAuthor
+    from skill2env.authors.registry import AuthorSettings, make_author
 
-    return ScriptedAuthor()
+    settings = AuthorSettings(
+        model=config.author.model, recordings=config.author.recordings, cache=cache_home() / "authors"
+    )
+    return make_author(config.author.name, settings)

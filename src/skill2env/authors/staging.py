@@ -9,6 +9,8 @@ from skill2env.authors.workspace import CollectLimits, TakenFile, path_problem
 from skill2env.errors import Boundary, boundary
 from skill2env.records import FileKind, Skill
 
+MAX_READ_BYTES = 256 * 2**20
+
 _SKILL_PATHS = CollectLimits(max_path_bytes=4096)
 
 
@@ -53,11 +55,11 @@ def _skill_files(skill: Skill, skill_dir: Path) -> Iterator[tuple[str, bytes, bo
             yield item.path, read_inside(skill_dir, actual.path), actual.executable
 
 
-def read_inside(root: Path, path: str) -> bytes:
+def read_inside(root: Path, path: str, *, limit: int = MAX_READ_BYTES) -> bytes:
     """Read a regular file by a relative path, following no link in any segment below `root`.
 
     Raises:
-        OSError: a segment is a link, is missing, or the end is not a regular file.
+        OSError: a segment is a link, is missing, or the end is not a regular file of at most `limit` bytes.
     """
     folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -70,6 +72,9 @@ def read_inside(root: Path, path: str) -> bytes:
         with os.fdopen(handle, "rb") as stream:
             if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
                 raise OSError(f"not a regular file: {path}")
-            return stream.read()
+            data = stream.read(limit + 1)
+            if len(data) > limit:
+                raise OSError(f"larger than {limit} bytes: {path}")
+            return data
     finally:
         os.close(folder)

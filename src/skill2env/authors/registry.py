@@ -1,0 +1,94 @@
+"""Who can author: a table of names, plus what other packages offer under the entry-point group ``skill2env.authors``.
+
+An entry is a factory that takes `AuthorSettings` and returns an `Author`. It is imported only when it is asked for.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+
+from skill2env.authors.protocol import Author
+from skill2env.errors import UserError
+
+GROUP = "skill2env.authors"
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorSettings:
+    """What the user said about the author."""
+
+    model: str = ""
+    recordings: Path | None = None
+    accept_stale: bool = False
+    """Replay recordings of a skill that has changed since."""
+    cache: Path | None = None
+    """Folder for expensive results that an author may reuse between runs."""
+
+
+AUTHORS: dict[str, str] = {
+    "code": "skill2env.authors.registry:make_code",
+    "recorded": "skill2env.authors.registry:make_recorded",
+    "scripted": "skill2env.authors.registry:make_scripted",
+}
+"""Name -> factory as ``module:attribute``."""
+
+
+def make_recorded(settings: AuthorSettings) -> Author:
+    """Replays sessions from `AuthorSettings.recordings`."""
+    from skill2env.authors.recorded import RecordedAuthor
+
+    if settings.recordings is None:
+        raise UserError("the recorded author needs a folder of recordings", hint="Give one with --recordings DIR.")
+    return RecordedAuthor.load(settings.recordings, accept_stale=settings.accept_stale)
+
+
+def make_code(settings: AuthorSettings) -> Author:
+    """Brings a skill's own code to life and plants faults in it; needs no model."""
+    from skill2env.authors.code.author import CodeAuthor
+
+    return CodeAuthor(cache=settings.cache)
+
+
+def make_scripted(settings: AuthorSettings) -> Author:
+    """A small fixed task for any skill: for trying the pipeline and for tests."""
+    from skill2env.authors.scripted import ScriptedAuthor
+
+    del settings
+    return ScriptedAuthor()
+
+
+def names() -> tuple[str, ...]:
+    """Every name that `make_author` knows, sorted."""
+    return tuple(sorted({*AUTHORS, *(point.name for point in entry_points(group=GROUP))}))
+
+
+def default_name(settings: AuthorSettings) -> str:
+    """The author when none is named: recordings when given, otherwise the skill's own code."""
+    if settings.recordings is not None:
+        return "recorded"
+    if settings.model:
+        raise UserError(
+            f"no author here can call the model {settings.model} yet",
+            hint="Leave the model out: skills that carry code are compiled without one.",
+        )
+    return "code"
+
+
+def make_author(name: str, settings: AuthorSettings) -> Author:
+    """The author of that name; empty for the default.
+
+    Raises:
+        UserError: no such author, or its settings are incomplete.
+    """
+    name = name or default_name(settings)
+    points = {point.name: point for point in entry_points(group=GROUP)}
+    if name in AUTHORS:
+        module, _, attribute = AUTHORS[name].partition(":")
+        factory: Callable[[AuthorSettings], Author] = getattr(import_module(module), attribute)
+    elif name in points:
+        factory = points[name].load()
+    else:
+        raise UserError(f"no author is called {name!r}", hint=f"There are: {', '.join(names())}.")
+    return factory(settings)
