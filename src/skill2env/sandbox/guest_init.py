@@ -1,204 +1,389 @@
 """Process 1 inside a sandbox: starts every command as its own child and reports how it ended.
 
-Runs with the *image's* python3 as ``python3 -I -S -B init.py FD``, bind-mounted read-only, standard library only.
-FD is a SOCK_SEQPACKET socket to the host. A request is one JSON packet that carries up to three descriptors
-(stdin, stdout, stderr of the command), so output never passes through this process. Requests:
+Runs with the *image's* python3 as ``python3 -I -S -B init.py FD LIMIT=VALUE...``, bind-mounted read-only. It imports C
+modules and what Python loads by itself, and nothing else: each further import costs a millisecond at every start.
 
-    {"id": 1, "op": "exec", "argv": [...], "cwd": "/", "env": {...}, "user": "agent" | 1000 | null, "nproc": 512}
-    {"id": 1, "op": "kill"}          kill the command's whole process group and every descendant of its session
+FD is a SOCK_SEQPACKET socket to the host. A request is one packet of NUL-separated fields that carries descriptors;
+a request too long for a packet is the single field ``M`` with a memory file as its last descriptor. Requests:
 
-Answers: {"id": 1, "code": N} when the command ended (128 + signal when killed), {"id": 1, "error": "..."} when it
-could not be started, {"ready": true} once at the start. End of file on the socket ends the sandbox.
+    E id user cwd argc argv... NAME=value...   run a command; descriptors: its stdin, stdout and stderr
+    P id owner target                          create the files that come from the first descriptor
+    G id source                                write files to the second descriptor (`guest_files` has the format)
+    L id port path                             listen on 127.0.0.1:port and relay to the unix socket at path
+    K id                                       kill the session of a command and all its descendants
+    A id                                       kill everything but process 1
+    F id                                       the same, and let nothing write to files any more
+
+Answers: ``id code`` when a command ended (128 + signal when killed), ``id !text`` when it could not be started,
+``ready`` once at the start. End of file on the socket ends the sandbox.
+
+Output never passes through this process: commands write to pipes of the host.
 """
 
-import array
-import grp
-import json
+import _socket
 import os
-import pwd
 import resource
 import select
-import signal
-import socket
 import sys
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # annotations only: typing costs start-up time inside
-    from collections.abc import Callable, Sequence
-    from typing import Any
+if TYPE_CHECKING:  # typing and signal (with its enums) would cost start-up time inside
+    import signal as _signal
+    from collections.abc import Callable
+else:
+    import _signal
 
-MAX_PACKET = 1 << 20
+PACKET_LIMIT = 1 << 16
+PYTHON = ("/usr/bin/python3", "-I", "-S", "-B")
+HERE = os.path.dirname(sys.argv[0])
+SHARED_FOLDERS = ("/tmp", "/var/tmp")
+HOSTS = b"127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n"
 
 
-def account(user: "str | int | None") -> "tuple[int, int, list[int], str, str]":
-    """(uid, gid, groups, home, name) of a name or number, read from the sandbox's own files."""
-    if user is None:
-        user = 0
-    text = str(user)
+# ---------------------------------------------------------------------------------------------- users
+
+
+def table(path: str) -> list[list[str]]:
+    """Lines of /etc/passwd or /etc/group as lists of fields. Read here, so that no name service is asked."""
     try:
-        entry = pwd.getpwuid(int(text)) if text.isdigit() else pwd.getpwnam(text)
-    except KeyError:
-        if not text.isdigit():
-            raise LookupError("no user " + text + " in the sandbox's /etc/passwd") from None
-        return int(text), int(text), [], "/", text
-    groups = sorted({g.gr_gid for g in grp.getgrall() if entry.pw_name in g.gr_mem} | {entry.pw_gid})
-    return entry.pw_uid, entry.pw_gid, groups, entry.pw_dir or "/", entry.pw_name
+        number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return []
+    with open(number, "rb") as file:
+        return [line.split(":") for line in file.read(1 << 20).decode("utf-8", "replace").splitlines()]
 
 
-def become(uid: int, gid: int, groups: "list[int]") -> None:
+def account(user: str) -> tuple[int, int, list[int], str]:
+    """(uid, gid, groups, home) of a name or number; with ``user:group``, the group's number instead of its own.
+
+    Raises:
+        LookupError: there is no such user or group.
+    """
+    user, _, group = user.partition(":")
+    entries = [e for e in table("/etc/passwd") if len(e) >= 7 and e[2].isdigit() and e[3].isdigit()]
+    number = int(user) if user.isdigit() else -1
+    entry = next((e for e in entries if e[0] == user or int(e[2]) == number), None)
+    if entry is None and user == "root":
+        entry = ["root", "", "0", "0", "", "/root", ""]
+    if entry is None and number < 0:
+        raise LookupError("no user " + user + " in the sandbox's /etc/passwd")
+    if entry is None:
+        entry = ["", "", user, "0", "", "/", ""]
+    named = [g for g in table("/etc/group") if len(g) >= 4 and g[2].isdigit()]
+    if group:
+        gid = int(group) if group.isdigit() else next((int(g[2]) for g in named if g[0] == group), -1)
+        if gid < 0:
+            raise LookupError("no group " + group + " in the sandbox's /etc/group")
+        return int(entry[2]), gid, [gid], entry[5] or "/"
+    gid = int(entry[3])
+    more = {int(g[2]) for g in named if entry[0] and entry[0] in g[3].split(",")}
+    return int(entry[2]), gid, sorted(more | {gid}), entry[5] or "/"
+
+
+def become(uid: int, gid: int, groups: list[int]) -> None:
     """Drop to a user. In a namespace with a single uid, setgroups is denied and nothing needs to change."""
-    if uid == os.getuid() and gid == os.getgid():
-        try:
-            os.setgroups(groups)
-        except OSError:
-            pass
-        return
-    os.setgroups(groups)
+    try:
+        os.setgroups(groups)
+    except OSError:
+        if uid != os.getuid() or gid != os.getgid():
+            raise
     os.setgid(gid)
     os.setuid(uid)
 
 
-def start(request: "dict[str, Any]", files: "Sequence[int]") -> int:
-    """Fork and exec one command; returns its pid. Raises OSError or LookupError when it cannot start."""
-    uid, gid, groups, home, name = account(request.get("user"))
-    env = {"HOME": home, "USER": name, "LOGNAME": name}
-    env.update(request["env"])
+# ---------------------------------------------------------------------------------------------- children
+
+
+def explain(error: BaseException) -> str:
+    """One line about an exception."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror + (": " + os.fsdecode(error.filename) if error.filename else "")
+    return str(error) or type(error).__name__
+
+
+def spawn(action: "Callable[[], None]") -> tuple[int, int]:
+    """Fork a child for `action`. Returns (pid, a reader of what went wrong in it; it ends with exec or exit)."""
     reader, writer = os.pipe()
-    pid = os.fork()
+    try:
+        pid = os.fork()
+    except OSError:
+        os.close(reader)
+        os.close(writer)
+        raise
     if pid:
         os.close(writer)
-        with os.fdopen(reader, "rb") as pipe:
-            failed = pipe.read()
-        if failed:
-            os.waitpid(pid, 0)
-            raise OSError(failed.decode(errors="replace"))
-        return pid
+        return pid, reader
+    code = 127
     try:
         os.close(reader)
         os.setsid()
+        _signal.set_wakeup_fd(-1)
+        for number in (_signal.SIGPIPE, _signal.SIGINT, _signal.SIGTERM, _signal.SIGCHLD):
+            _signal.signal(number, _signal.SIG_DFL)
+        prefer_as_victim()
+        action()
+        code = 0
+    except BaseException as error:
+        os.write(writer, explain(error).encode("utf-8", "replace")[:4000] or b"failed")
+    finally:
+        os._exit(code)
+
+
+def prefer_as_victim() -> None:
+    """Out of memory, the kernel ends this process and not process 1 or the host's work."""
+    try:
+        with open("/proc/self/oom_score_adj", "w") as file:
+            file.write("1000")
+    except OSError:
+        pass
+
+
+def execute(fields: list[bytes], files: list[int]) -> int:
+    """A child that becomes the command; returns its pid.
+
+    Raises:
+        OSError: it could not start.
+    """
+    user, cwd, count = fields[0].decode(), fields[1], int(fields[2])
+    argv = fields[3 : 3 + count]
+
+    def action() -> None:
+        uid, gid, groups, home = account(user)
+        env = {b"HOME": os.fsencode(home)}
+        for pair in fields[3 + count :]:
+            name, _, value = pair.partition(b"=")
+            env[name] = value
         for number in range(3):
             os.dup2(files[number], number)
-        signal.pthread_sigmask(signal.SIG_SETMASK, set())
-        for number in (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGCHLD):
-            signal.signal(number, signal.SIG_DFL)
-        limit = request.get("nproc")
-        if limit:
-            resource.setrlimit(resource.RLIMIT_NPROC, (limit, limit))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         os.umask(0o022)
         become(uid, gid, groups)
-        os.chdir(request["cwd"])
-        os.closerange(3, writer)
-        os.closerange(writer + 1, 4096)
-        os.execvpe(request["argv"][0], request["argv"], env)
-    except BaseException as error:
-        text = (
-            error.strerror + ": " + str(error.filename or request["argv"][0])
-            if isinstance(error, OSError) and error.strerror
-            else str(error)
-        )
+        os.chdir(cwd)
         try:
-            os.write(writer, text.encode() or b"failed")
-        finally:
-            os._exit(127)
+            os.execvpe(argv[0], argv, env)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, os.fsdecode(argv[0])) from None
+
+    pid, reader = spawn(action)
+    with open(reader, "rb") as pipe:
+        failed = pipe.read()
+    if failed:
+        os.waitpid(pid, 0)
+        raise OSError(failed.decode("utf-8", "replace"))
+    return pid
 
 
-def kill_session(pid: int) -> None:
-    """Kill the command's group and all of its session, again and again while it still forks."""
-    for _ in range(200):
-        found = False
+def transfer(fields: list[bytes], files: list[int], *, outwards: bool) -> int:
+    """A child that moves files; what goes wrong is written to its stderr. Returns its pid."""
+    if HERE not in sys.path:
+        sys.path.append(HERE)
+    import files as moving  # pyright: ignore[reportMissingImports]  # guest_files.py under the name it has here
+
+    def action() -> None:
         try:
-            os.killpg(pid, signal.SIGKILL)
+            if outwards:
+                moving.send(files[1], os.fsdecode(fields[0]))
+            else:
+                uid, gid = account(fields[0].decode())[:2] if fields[0] else (0, 0)
+                moving.receive(files[0], os.fsdecode(fields[1]), uid, gid)
+        except BaseException as error:
+            os.write(files[2], explain(error).encode("utf-8", "replace")[:4000])
+            os._exit(1)
+
+    pid, reader = spawn(action)
+    os.close(reader)
+    return pid
+
+
+def relay(fields: list[bytes]) -> int:
+    """A child that passes connections on; they queue from now on, so nobody waits until it runs. Returns its pid."""
+    listener = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
+    listener.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
+    listener.bind(("127.0.0.1", int(fields[0])))
+    listener.listen(128)
+    number = listener.fileno()
+
+    def action() -> None:
+        os.set_inheritable(number, True)
+        os.execv(PYTHON[0], [*PYTHON, HERE + "/relay.py", str(number), os.fsdecode(fields[1])])
+
+    pid, reader = spawn(action)
+    os.close(reader)
+    listener.close()
+    return pid
+
+
+# ---------------------------------------------------------------------------------------------- killing
+
+
+def members(session: int) -> set[int]:
+    """Living processes of a session, and all their descendants."""
+    parents: dict[int, int] = {}
+    found: set[int] = set()
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            with open("/proc/" + name + "/stat", "rb") as file:
+                state, parent, _, own = file.read().rpartition(b")")[2].split()[:4]
+        except (OSError, ValueError):
+            continue
+        if state in (b"Z", b"X"):
+            continue
+        parents[int(name)] = int(parent)
+        if int(own) == session:
+            found.add(int(name))
+    size = -1
+    while size != len(found):
+        size = len(found)
+        found |= {pid for pid, parent in parents.items() if parent in found}
+    return found - {1}
+
+
+def kill(session: int) -> None:
+    """Kill a command with everything that descends from it: all are stopped first, so that none can fork away."""
+    seen: set[int] = set()
+    for _ in range(100):
+        fresh = members(session) - seen
+        if not fresh:
+            break
+        seen |= fresh
+        for pid in fresh:
+            send_signal(pid, _signal.SIGSTOP)
+    for pid in seen:
+        send_signal(pid, _signal.SIGKILL)
+
+
+def send_signal(pid: int, number: int) -> None:
+    """Send a signal to a process that may be gone."""
+    try:
+        os.kill(pid, number)
+    except OSError:
+        pass
+
+
+# ---------------------------------------------------------------------------------------------- process 1
+
+
+def prepare() -> None:
+    """What every program may count on, whatever the image's Dockerfile did."""
+    for path in SHARED_FOLDERS:
+        try:
+            if not os.path.isdir(path):
+                os.makedirs(path)
+            if os.stat(path).st_mode & 0o7777 != 0o1777:
+                os.chmod(path, 0o1777)
         except OSError:
             pass
-        for name in os.listdir("/proc"):
-            if not name.isdigit() or int(name) == os.getpid():
-                continue
-            try:
-                with open("/proc/" + name + "/stat", "rb") as handle:
-                    fields = handle.read().rpartition(b")")[2].split()
-                if int(fields[3]) == pid and fields[0] not in (b"Z", b"X"):
-                    found = True
-                    os.kill(int(name), signal.SIGKILL)
-            except (OSError, ValueError, IndexError):
-                continue
-        if not found:
-            return
+    try:
+        number = os.open(
+            "/etc/hosts", os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644
+        )
+        with open(number, "rb+", buffering=0) as file:
+            if b"localhost" not in (file.read(1 << 16) or b""):
+                file.write(HOSTS)
+    except OSError:
+        pass
 
 
-def reap(running: "dict[int, int]", answer: "Callable[[dict[str, Any]], None]") -> None:
-    """Collect every ended child; orphans of commands end here too."""
-    while True:
-        try:
-            pid, status = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            return
-        if pid == 0:
-            return
-        ident = running.pop(pid, None)
-        if ident is not None:
-            code = os.waitstatus_to_exitcode(status)
-            answer({"id": ident, "code": code if code >= 0 else 128 - code})
+def lower(name: str, value: int) -> None:
+    """Lower one of the limits on each process; every command inherits it, and nobody inside may raise it."""
+    which = getattr(resource, "RLIMIT_" + name)
+    hard = resource.getrlimit(which)[1]
+    value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    resource.setrlimit(which, (value, value))
 
 
 class Server:
     """Answers requests until the host closes its end."""
 
-    def __init__(self, control: socket.socket) -> None:
+    def __init__(self, control: _socket.socket) -> None:
         self.control = control
-        self.running: "dict[int, int]" = {}
-        self.wake_reader, wake_writer = os.pipe()
-        os.set_blocking(wake_writer, False)
-        os.set_blocking(self.wake_reader, False)
-        signal.set_wakeup_fd(wake_writer, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
-        for number in (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_IGN)
+        self.running: dict[int, bytes] = {}
+        self.wake, writer = os.pipe()
+        os.set_blocking(writer, False)
+        os.set_blocking(self.wake, False)
+        _signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        _signal.signal(_signal.SIGCHLD, lambda _number, _frame: None)
+        for number in (_signal.SIGPIPE, _signal.SIGINT, _signal.SIGTERM):
+            _signal.signal(number, _signal.SIG_IGN)
 
-    def answer(self, message: "dict[str, Any]") -> None:
+    def answer(self, text: bytes) -> None:
         """Send one packet; without a host there is nothing left to live for."""
         try:
-            self.control.sendall(json.dumps(message).encode())
+            self.control.sendall(text[:8000])
         except OSError:
             os._exit(0)
 
     def serve(self) -> None:
         """Wait for requests and for ended children, for ever."""
-        self.answer({"ready": True})
+        self.answer(b"ready")
         while True:
-            ready, _, _ = select.select([self.control, self.wake_reader], [], [])
-            if self.wake_reader in ready:
-                try:
-                    os.read(self.wake_reader, 4096)
-                except BlockingIOError:
-                    pass
-            reap(self.running, self.answer)
+            ready = select.select([self.control, self.wake], [], [])[0]
+            if self.wake in ready:
+                os.read(self.wake, 4096)
+            self.reap()
             if self.control in ready:
                 self.take()
 
+    def reap(self) -> None:
+        """Collect every ended child; orphans of commands end here too."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            ident = self.running.pop(pid, None)
+            if ident is not None:
+                code = os.waitstatus_to_exitcode(status)
+                self.answer(b"%s %d" % (ident, code if code >= 0 else 128 - code))
+
     def take(self) -> None:
         """Read one request and carry it out."""
-        room = socket.CMSG_SPACE(3 * array.array("i").itemsize)
-        packet, extra, _, _ = self.control.recvmsg(MAX_PACKET, room)
+        space = _socket.CMSG_SPACE(16)
+        packet, extra = self.control.recvmsg(PACKET_LIMIT, space, _socket.MSG_CMSG_CLOEXEC)[:2]
         if not packet:
             os._exit(0)
-        files = array.array("i")
-        for _, _, data in extra:
-            files.frombytes(data[: len(data) - len(data) % files.itemsize])
-        request = json.loads(packet)
+        files = [
+            int.from_bytes(data[at : at + 4], sys.byteorder)
+            for _, _, data in extra
+            for at in range(0, len(data) - 3, 4)
+        ]
+        ident = b""
         try:
-            if request["op"] == "kill":
-                for pid, ident in list(self.running.items()):
-                    if ident == request["id"]:
-                        kill_session(pid)
-            else:
-                self.running[start(request, files)] = request["id"]
+            if packet == b"M":
+                with open(files[-1], "rb", closefd=False) as file:
+                    packet = file.read()
+            operation, ident, *fields = packet.split(b"\0")
+            self.obey(operation, ident, fields, files)
         except (OSError, LookupError, ValueError) as error:
-            self.answer({"id": request["id"], "error": str(error)})
+            self.answer(ident + b" !" + explain(error).encode("utf-8", "replace"))
         finally:
             for number in files:
                 os.close(number)
 
+    def obey(self, operation: bytes, ident: bytes, fields: list[bytes], files: list[int]) -> None:
+        """Carry out one request."""
+        if operation == b"K":
+            for pid in [pid for pid, own in self.running.items() if own == ident]:
+                kill(pid)
+        elif operation in (b"A", b"F"):
+            if operation == b"F":
+                lower("FSIZE", 0)
+            send_signal(-1, _signal.SIGKILL)
+        elif operation == b"E":
+            self.running[execute(fields, files)] = ident
+        elif operation == b"L":
+            self.running[relay(fields)] = b"0"
+            self.answer(ident + b" 0")
+        else:
+            self.running[transfer(fields, files, outwards=operation == b"G")] = ident
+
 
 if __name__ == "__main__":
-    Server(socket.socket(fileno=int(sys.argv[1]))).serve()
+    os.set_inheritable(int(sys.argv[1]), False)
+    prepare()
+    for setting in sys.argv[2:]:
+        lower(setting.partition("=")[0], int(setting.partition("=")[2]))
+    Server(_socket.socket(fileno=int(sys.argv[1]))).serve()

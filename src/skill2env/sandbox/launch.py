@@ -6,20 +6,26 @@ import json
 import os
 import select
 import shutil
+import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from queue import SimpleQueue
 
 from skill2env.errors import Boundary, InfraError
 from skill2env.sandbox import seccomp
 from skill2env.sandbox.identity import Identity, Tier
 from skill2env.store.folders import cache_home
 
-KEPT_CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETUID", "SETGID")
+KEPT_CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID")
 START_TIMEOUT_SEC = 20.0
+END_TIMEOUT_SEC = 20.0
+TOLD_BYTES = 4000
 
 
 @functools.cache
@@ -63,12 +69,114 @@ def bubblewrap() -> Path:
     return program
 
 
-@dataclass(frozen=True, slots=True)
-class Launched:
-    """A started sandbox: bubblewrap's own process and the host pid of process 1 inside."""
+# ---------------------------------------------------------------------------------------------------- starting
 
-    process: subprocess.Popen[bytes]
-    init_pid: int
+
+class Launched:
+    """A started sandbox: bubblewrap's own process, and process 1 inside."""
+
+    def __init__(self, process: subprocess.Popen[bytes], init_pid: int) -> None:
+        self.process = process
+        self.init_pid = init_pid
+        """Host pid of process 1."""
+        self._init = os.pidfd_open(init_pid)
+
+    def wait(self, timeout_sec: float) -> bool:
+        """True when process 1 ended within the time; everything else inside has ended then, too."""
+        poll = select.poll()
+        poll.register(self._init, select.POLLIN)
+        return bool(poll.poll(timeout_sec * 1000))
+
+    def kill(self) -> None:
+        """Kill everything inside and wait for it."""
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._init, signal.SIGKILL)
+        self.wait(END_TIMEOUT_SEC)
+        self.process.kill()
+        self.process.wait()
+
+    def told(self) -> str:
+        """What bubblewrap, or process 1 before it served, wrote to stderr. Call it when they have ended."""
+        assert self.process.stderr is not None
+        os.set_blocking(self.process.stderr.fileno(), False)
+        return (self.process.stderr.read(TOLD_BYTES) or b"").decode(errors="replace").strip()
+
+    def end(self) -> None:
+        """Kill everything inside, wait for it and release what was held. Idempotent."""
+        if self._init >= 0:
+            self.kill()
+            _end(self.process)
+            os.close(self._init)
+            self._init = -1
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
+    if process.stderr is not None:
+        process.stderr.close()
+
+
+class _Starter:
+    """The one thread that starts all sandboxes, as long as this process lives.
+
+    bubblewrap asks the kernel to end it with its parent, and to the kernel a parent is a thread: sandboxes that a
+    short-lived thread started would die with that thread.
+    """
+
+    def __init__(self) -> None:
+        self._tasks: SimpleQueue[
+            tuple[Future[subprocess.Popen[bytes]], Callable[[], subprocess.Popen[bytes]]]
+        ] = SimpleQueue()
+        threading.Thread(target=self._serve, name="sandbox-start", daemon=True).start()
+
+    def run(self, task: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
+        """Call `task` in the thread and wait for what it returns or raises."""
+        future: Future[subprocess.Popen[bytes]] = Future()
+        self._tasks.put((future, task))
+        return future.result()
+
+    def _serve(self) -> None:
+        while True:
+            future, task = self._tasks.get()
+            try:
+                future.set_result(task())
+            except BaseException as error:
+                future.set_exception(error)
+
+
+@functools.cache
+def _starter(_pid: int) -> _Starter:
+    """The starter of a process; a forked child has none of its parent's threads and gets its own."""
+    return _Starter()
+
+
+@dataclass(frozen=True, slots=True)
+class _Gates:
+    """Descriptors through which bubblewrap tells its child's pid and waits for us."""
+
+    info_read: int
+    info_write: int
+    block_read: int
+    block_write: int
+    filter: int
+
+    @classmethod
+    def make(cls, program: bytes) -> "_Gates":
+        info_read, info_write = os.pipe()
+        block_read, block_write = os.pipe()
+        filter_fd = os.memfd_create("seccomp", os.MFD_CLOEXEC)
+        os.write(filter_fd, program)
+        os.lseek(filter_fd, 0, os.SEEK_SET)
+        return cls(info_read, info_write, block_read, block_write, filter_fd)
+
+    @property
+    def theirs(self) -> tuple[int, ...]:
+        return self.info_write, self.block_read, self.filter
+
+    @property
+    def ours(self) -> tuple[int, ...]:
+        return self.info_read, self.block_write
 
 
 def launch(
@@ -77,6 +185,7 @@ def launch(
     *,
     pass_fds: Sequence[int],
     build: bool,
+    pinned: bool = False,
     before_release: Callable[[int], None] | None = None,
 ) -> Launched:
     """Run ``bwrap ARGUMENTS`` under `identity`.
@@ -86,53 +195,78 @@ def launch(
         identity: which ids to map.
         pass_fds: descriptors that process 1 inherits.
         build: use the filter for building layers (only differs in the single-uid tier).
-        before_release: called with the host pid of process 1 before it runs anything (cgroups).
+        pinned: forbid that processes inside choose their processors.
+        before_release: called with the host pid of process 1 before it runs anything (limits).
 
     Raises:
         InfraError: user namespaces are forbidden here, or bubblewrap failed.
     """
-    info_read, info_write = os.pipe()
-    block_read, block_write = os.pipe()
-    filter_fd = os.memfd_create("seccomp", 0)
-    os.write(filter_fd, seccomp.program(fake_ownership=build and identity.tier is Tier.SINGLE))
-    os.lseek(filter_fd, 0, os.SEEK_SET)
+    single = identity.tier is Tier.SINGLE
+    gates = _Gates.make(seccomp.program(fake_ownership=build and single, pinned=pinned))
     mapping = (
-        ["--uid", "0", "--gid", "0"]
-        if identity.tier is Tier.SINGLE
-        else ["--userns-block-fd", str(block_read)]
+        ["--uid", "0", "--gid", "0", "--block-fd", str(gates.block_read)]
+        if single
+        else ["--userns-block-fd", str(gates.block_read)]
     )
     command = [
         str(bubblewrap()), "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-net",
-        "--unshare-cgroup-try", *mapping, "--info-fd", str(info_write), "--die-with-parent", "--new-session", "--as-pid-1",
-        "--cap-drop", "ALL", *_capabilities(identity, build=build), "--seccomp", str(filter_fd), *arguments,
+        "--unshare-cgroup-try", *mapping, "--info-fd", str(gates.info_write), "--die-with-parent", "--new-session",
+        "--as-pid-1", "--cap-drop", "ALL", *_capabilities(identity, build=build),
+        "--seccomp", str(gates.filter), *arguments,
     ]  # fmt: skip
+    try:
+        try:
+            start = functools.partial(_popen, command, identity, (*gates.theirs, *pass_fds))
+            process = _starter(os.getpid()).run(start)
+        finally:
+            for number in gates.theirs:
+                os.close(number)
+        return _release(process, identity, gates, before_release)
+    finally:
+        for number in gates.ours:
+            os.close(number)
+
+
+def _popen(command: list[str], identity: Identity, descriptors: tuple[int, ...]) -> subprocess.Popen[bytes]:
     root = identity.tier is Tier.ROOT
     try:
-        process = subprocess.Popen(
-            command, pass_fds=(info_write, block_read, filter_fd, *pass_fds), stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd="/", env={"PATH": os.defpath}, user=identity.root_uid if root else None, group=identity.root_gid if root else None,
+        return subprocess.Popen(
+            command,
+            pass_fds=descriptors,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            cwd="/",
+            env={"PATH": os.defpath},
+            user=identity.root_uid if root else None,
+            group=identity.root_gid if root else None,
             extra_groups=[] if root else None,
-        )  # fmt: skip
+        )
     except OSError as error:
         raise InfraError(Boundary.SANDBOX, f"bubblewrap did not start: {error}") from error
-    finally:
-        for number in (info_write, block_read, filter_fd):
-            os.close(number)
+
+
+def _release(
+    process: subprocess.Popen[bytes],
+    identity: Identity,
+    gates: _Gates,
+    before_release: Callable[[int], None] | None,
+) -> Launched:
     try:
-        pid = _child_pid(info_read, process)
-        if identity.tier is not Tier.SINGLE:
-            _write_maps(pid, identity)
-        if before_release is not None:
-            before_release(pid)
-        os.write(block_write, b"1")
+        launched = Launched(process, _child_pid(gates.info_read, process))
     except BaseException:
-        process.kill()
-        process.wait()
+        _end(process)
         raise
-    finally:
-        os.close(info_read)
-        os.close(block_write)
-    return Launched(process, pid)
+    try:
+        if identity.tier is not Tier.SINGLE:
+            _write_maps(launched.init_pid, identity)
+        if before_release is not None:
+            before_release(launched.init_pid)
+        os.write(gates.block_write, b"1")
+    except BaseException:
+        launched.end()
+        raise
+    return launched
 
 
 def _capabilities(identity: Identity, *, build: bool) -> list[str]:
@@ -143,6 +277,11 @@ def _capabilities(identity: Identity, *, build: bool) -> list[str]:
 
 
 def _child_pid(info: int, process: subprocess.Popen[bytes]) -> int:
+    """Host pid of process 1, as bubblewrap tells it.
+
+    Raises:
+        InfraError: bubblewrap ended instead.
+    """
     data, end = b"", time.monotonic() + START_TIMEOUT_SEC
     while time.monotonic() < end:
         ready, _, _ = select.select([info], [], [], 0.5)
@@ -154,8 +293,9 @@ def _child_pid(info: int, process: subprocess.Popen[bytes]) -> int:
             if not piece:
                 break
     process.kill()
+    process.wait()
     assert process.stderr is not None
-    told = process.stderr.read(4000).decode(errors="replace").strip()
+    told = process.stderr.read(TOLD_BYTES).decode(errors="replace").strip()
     raise InfraError(
         Boundary.SANDBOX,
         f"bubblewrap failed: {told or 'no answer'}",
@@ -165,7 +305,11 @@ def _child_pid(info: int, process: subprocess.Popen[bytes]) -> int:
 
 
 def _write_maps(pid: int, identity: Identity) -> None:
-    rest = identity.count - 1
+    """Map the ids of a fresh user namespace whose owner waits for it.
+
+    Raises:
+        InfraError: the kernel or a helper refused.
+    """
     if identity.tier is Tier.ROOT:
         try:
             Path(f"/proc/{pid}/uid_map").write_text(f"0 {identity.root_uid} {identity.count}")
@@ -175,18 +319,17 @@ def _write_maps(pid: int, identity: Identity) -> None:
                 Boundary.SANDBOX, f"mapping user ids failed: {error}", transient=False
             ) from error
         return
+    rest = str(identity.count - 1)
     for tool, own, base in (
         ("newuidmap", identity.root_uid, identity.base),
         ("newgidmap", identity.root_gid, identity.base_gid),
     ):
-        done = subprocess.run(
-            [tool, str(pid), "0", str(own), "1", "1", str(base), str(rest)],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        command = [tool, str(pid), "0", str(own), "1", "1", str(base), rest]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise InfraError(
-                Boundary.SANDBOX, f"{tool} failed: {done.stderr.strip()}",
-                hint="Check /etc/subuid and /etc/subgid, or set SKILL2ENV_SANDBOX_TIER=single-uid.", transient=False,
-            )  # fmt: skip
+                Boundary.SANDBOX,
+                f"{tool} failed: {done.stderr.strip()}",
+                hint="Check /etc/subuid and /etc/subgid, or set SKILL2ENV_SANDBOX_TIER=single-uid.",
+                transient=False,
+            )

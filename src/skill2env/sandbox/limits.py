@@ -1,18 +1,23 @@
-"""Limits on processes, memory and processor time: cgroups where they can be written, rlimits otherwise.
+"""Limits on what runs in a sandbox, and an honest report of how each of them is enforced here.
 
-Each result says which limits were ``hard`` (the kernel refuses), ``watched`` (we notice and kill) or ``absent``.
+``hard``: the kernel refuses or kills. ``watched``: we look several times a second and kill. ``absent``: nothing holds.
+Control groups give hard limits where they can be written. Otherwise processor time becomes a set of processors that
+nobody inside can leave, memory and the number of processes are watched with a bound per process as a net below, and
+disk space is always watched.
 """
 
-import contextlib
 import itertools
+import math
 import os
-import time
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 
-_V1 = Path("/sys/fs/cgroup")
-_numbers = itertools.count(1)
-_CPU_PERIOD_US = 100_000
+from skill2env.errors import Boundary, boundary
+from skill2env.sandbox.cgroups import Group, Wanted, make_group, members_can_move
+from skill2env.sandbox.identity import Identity
+
+_MIB = 2**20
+_OPEN_FILES = 65536
+_turns = itertools.count()
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,111 +25,100 @@ class ResourceLimits:
     """What one sandbox may use; None means no limit."""
 
     cpus: float | None = None
+    """Processors; may be a fraction."""
     memory_mb: int | None = None
+    """Memory of all processes together, in MiB."""
     pids: int | None = 512
+    """Processes and threads at one time."""
     storage_mb: int | None = None
+    """What may be written to the root file system, in MiB."""
 
 
-@dataclass(slots=True)
+DEFAULT_LIMITS = ResourceLimits()
+
+
+@dataclass(frozen=True, slots=True)
 class Enforced:
-    """How each requested limit is enforced, and the cgroups to remove at the end."""
+    """How each requested limit is enforced."""
 
     hard: tuple[str, ...] = ()
     watched: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
-    groups: list[Path] = field(default_factory=list[Path])
 
 
-def _settings(limits: ResourceLimits) -> dict[str, dict[str, str]]:
-    """{v1 controller: {file: value}} for the limits that were asked for."""
-    wanted: dict[str, dict[str, str]] = {}
-    if limits.pids is not None:
-        wanted["pids"] = {"pids.max": str(limits.pids)}
-    if limits.memory_mb is not None:
-        size = str(limits.memory_mb * 2**20)
-        wanted["memory"] = {"memory.limit_in_bytes": size, "memory.memsw.limit_in_bytes": size}
-    if limits.cpus is not None:
-        wanted["cpu"] = {
-            "cpu.cfs_period_us": str(_CPU_PERIOD_US),
-            "cpu.cfs_quota_us": str(int(limits.cpus * _CPU_PERIOD_US)),
-        }
-    return wanted
-
-
-_NAMES = {"pids": "pids", "memory": "memory_mb", "cpu": "cpus"}
-
-
-def _v2_settings(limits: ResourceLimits) -> dict[str, str]:
-    values: dict[str, str] = {}
-    if limits.pids is not None:
-        values["pids.max"] = str(limits.pids)
-    if limits.memory_mb is not None:
-        values["memory.max"] = str(limits.memory_mb * 2**20)
-        values["memory.swap.max"] = "0"
-    if limits.cpus is not None:
-        values["cpu.max"] = f"{int(limits.cpus * _CPU_PERIOD_US)} {_CPU_PERIOD_US}"
-    return values
-
-
-def apply_limits(pid: int, limits: ResourceLimits) -> Enforced:
-    """Put process 1 of a sandbox under its limits before it runs anything.
+class Confinement:
+    """The limits of one sandbox. Make it, start the sandbox, `apply` it to process 1, `release` it at the end.
 
     Args:
-        pid: host pid of process 1; everything inside descends from it.
         limits: what was asked for.
+        identity: how ids map; with several users, a bound per user is no bound for all.
     """
-    name = f"skill2env-{os.getpid()}-{next(_numbers)}"
-    enforced, hard = Enforced(), set[str]()
-    if (_V1 / "cgroup.controllers").exists():
-        _apply_v2(pid, name, limits, enforced, hard)
-    else:
-        for controller, files in _settings(limits).items():
-            group = _V1 / controller / name
-            try:
-                group.mkdir()
-                enforced.groups.append(group)
-                for file, value in files.items():
-                    with (
-                        contextlib.suppress(FileNotFoundError, PermissionError)
-                        if "memsw" in file
-                        else contextlib.nullcontext()
-                    ):
-                        (group / file).write_text(value)
-                (group / "cgroup.procs").write_text(str(pid))
-                hard.add(_NAMES[controller])
-            except OSError:
-                continue
-    asked = {n for n in ("cpus", "memory_mb", "pids", "storage_mb") if getattr(limits, n) is not None}
-    if "pids" in asked:
-        hard.add("pids")  # RLIMIT_NPROC inside the namespace, set by the init for every command
-    enforced.hard = tuple(sorted(asked & hard))
-    enforced.absent = tuple(sorted(asked - hard))
-    return enforced
+
+    def __init__(self, limits: ResourceLimits, identity: Identity) -> None:
+        self._limits = limits
+        memory = None if limits.memory_mb is None else limits.memory_mb * _MIB
+        movable = os.geteuid() == 0 or members_can_move(os.geteuid())
+        self._group = make_group(Wanted(limits.cpus, memory, limits.pids)) if movable else Group()
+        hard, watched = set(self._group.enforced), set[str]()
+        if "pids" not in hard:
+            (watched if identity.several_users else hard).add("pids")
+        if "cpus" not in hard and limits.cpus is not None and limits.cpus >= 1:
+            hard.add("cpus")  # whole processors; a fraction of one needs a control group
+        watched |= {"memory_mb", "storage_mb"}
+        asked = {name for name in _NAMES if getattr(limits, name) is not None}
+        self.enforced = Enforced(
+            tuple(sorted(asked & hard)),
+            tuple(sorted((asked & watched) - hard)),
+            tuple(sorted(asked - hard - watched)),
+        )
+        self.pins = self._pins()
+        """To how many processors everything inside is pinned; 0 when it is not."""
+
+    def _pins(self) -> int:
+        cpus = self._limits.cpus
+        if cpus is None or "cpus" in self._group.enforced:
+            return 0
+        count = max(1, math.ceil(cpus))
+        return count if count < len(os.sched_getaffinity(0)) else 0
+
+    @property
+    def per_process(self) -> dict[str, int]:
+        """Limits that process 1 sets for itself and that all inside inherit: {name of the rlimit: value}."""
+        limits = self._limits
+        found = {"CORE": 0, "NOFILE": _OPEN_FILES}
+        if limits.pids is not None:
+            found["NPROC"] = limits.pids
+        if limits.memory_mb is not None and "memory_mb" in self.enforced.watched:
+            # The net below the watch: what one process can take before the next look.
+            found["DATA"] = (limits.memory_mb * 2 + 1024) * _MIB
+        if limits.storage_mb is not None:
+            found["FSIZE"] = limits.storage_mb * _MIB
+        return found
+
+    def apply(self, pid: int) -> None:
+        """Put process 1 under the limits for everything inside, before it runs anything.
+
+        Args:
+            pid: its host pid.
+
+        Raises:
+            InfraError: the kernel refuses.
+        """
+        with boundary(Boundary.SANDBOX, "limiting the sandbox"):
+            self._group.add(pid)
+            if self.pins:
+                _pin(pid, self.pins)
+
+    def release(self) -> None:
+        """Remove the control groups of an ended sandbox."""
+        self._group.remove()
 
 
-def _apply_v2(pid: int, name: str, limits: ResourceLimits, enforced: Enforced, hard: set[str]) -> None:
-    with contextlib.suppress(OSError):
-        own = Path("/proc/self/cgroup").read_text().strip().splitlines()[-1].partition("::")[2].lstrip("/")
-        parent = _V1 if os.geteuid() == 0 else _V1 / own
-        group = parent / name
-        group.mkdir()
-        enforced.groups.append(group)
-        for file, value in _v2_settings(limits).items():
-            with contextlib.suppress(OSError):
-                (group / file).write_text(value)
-                hard.add({"pids.max": "pids", "memory.max": "memory_mb", "cpu.max": "cpus"}.get(file, ""))
-        (group / "cgroup.procs").write_text(str(pid))
+_NAMES = ("cpus", "memory_mb", "pids", "storage_mb")
 
 
-def release_limits(enforced: Enforced) -> None:
-    """Remove the cgroups of an ended sandbox; the kernel may need a moment to empty them."""
-    for group in enforced.groups:
-        for _ in range(50):
-            try:
-                group.rmdir()
-                break
-            except FileNotFoundError:
-                break
-            except OSError:
-                time.sleep(0.01)
-    enforced.groups.clear()
+def _pin(pid: int, count: int) -> None:
+    """Give a process `count` of the processors, another set each time."""
+    available = sorted(os.sched_getaffinity(0))
+    first = next(_turns) * count
+    os.sched_setaffinity(pid, {available[(first + n) % len(available)] for n in range(count)})

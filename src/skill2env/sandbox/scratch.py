@@ -1,9 +1,12 @@
 """The private folders of running sandboxes, and the sweep of what killed processes left behind.
 
-Each lives in ``cache_home()/run/PID-STARTTIME-N``: the name says whose it is, so a later start knows when it is orphaned.
+Each lives in ``cache_home()/run/PID-STARTTIME-N`` (whose it is) and is locked as long as its process lives, so a later
+start knows what is orphaned, also across containers that share the cache folder and not the process numbers.
 """
 
 import contextlib
+import fcntl
+import hashlib
 import itertools
 import os
 import shutil
@@ -18,84 +21,98 @@ from skill2env.store.folders import cache_home
 
 _numbers = itertools.count(1)
 _swept = threading.Event()
+_REMOVE_TIMEOUT_SEC = 600
 
 
-def _start_time(pid: int) -> str:
-    """Start time of a process in clock ticks since boot, empty when it is gone."""
+def owner_name() -> str:
+    """This process as a name: its number, and its start time because numbers are used again."""
+    start = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
+    return f"{os.getpid()}-{start}"
+
+
+def is_alive(name: str) -> bool:
+    """True when the process that `owner_name` described still runs (in this process's own namespace)."""
+    pid, _, start = name.partition("-")
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19] == start.partition("-")[0]
     except (OSError, IndexError):
-        return ""
+        return False
 
 
 def runtime_folder(identity: Identity) -> Path:
-    """Folder of all running sandboxes; mapped users can walk into it but not list it."""
+    """Folder of all running sandboxes; mapped users can walk into it but not list it.
+
+    Raises:
+        InfraError: it cannot be made.
+    """
     folder = cache_home() / "run"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if identity.tier is Tier.ROOT:
-            folder.chmod(0o711)
+        if not folder.is_dir():
+            folder.mkdir(parents=True, exist_ok=True)
+            if identity.tier is Tier.ROOT:
+                folder.parent.chmod(0o755)
+                folder.chmod(0o711)
     except OSError as error:
         raise InfraError(
             Boundary.STORAGE,
             f"cannot make {folder}: {error}",
             hint="Set SKILL2ENV_CACHE to a writable folder.",
+            transient=False,
         ) from error
     return folder
 
 
+# ---------------------------------------------------------------------------------------------------- deleting
+
+
 def remove_tree(path: Path, identity: Identity) -> None:
-    """Delete a folder whatever ids and modes its content has."""
-    if not path.exists() and not path.is_symlink():
+    """Delete a folder whatever owners, modes and depth its content has. What cannot be deleted is left."""
+    with contextlib.suppress(OSError, RecursionError):
+        shutil.rmtree(path)
         return
-    if identity.tier is Tier.SUBUID:
-        _remove_mapped(path, identity)
-    if identity.tier is Tier.SINGLE:
-        for folder, names, _ in os.walk(path):
-            for name in [folder, *(os.path.join(folder, n) for n in names)]:
-                with contextlib.suppress(OSError):
-                    if not os.path.islink(name):
-                        os.chmod(name, 0o700)
-    shutil.rmtree(path, ignore_errors=True)
+    if not path.is_dir() or path.is_symlink():
+        with contextlib.suppress(OSError):
+            path.unlink()
+        return
+    command = ["find", str(path), "-xdev", "-mindepth", "1", "-delete"]
+    if identity.tier is Tier.ROOT:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            subprocess.run(command, stderr=subprocess.DEVNULL, check=False, timeout=_REMOVE_TIMEOUT_SEC)
+    else:
+        _remove_mapped(command, path, identity)
+    with contextlib.suppress(OSError):
+        path.rmdir()
 
 
-def _remove_mapped(path: Path, identity: Identity) -> None:
-    """Delete inside the mapping, where the subordinate ids are ours."""
+def _remove_mapped(command: list[str], path: Path, identity: Identity) -> None:
+    """Delete inside the mapping, where subordinate ids and closed folders are ours to change."""
     from skill2env.sandbox.launch import launch
 
-    arguments = [
-        "--ro-bind",
-        "/",
-        "/",
-        "--bind",
-        str(path),
-        str(path),
-        "--",
-        "/bin/sh",
-        "-c",
-        'rm -rf -- "$1"/* "$1"/.[!.]* "$1"/..?*',
-        "sh",
-        str(path),
-    ]
-    launched = launch(arguments, identity, pass_fds=(), build=True)
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        launched.process.wait(60)
-    launched.process.kill()
-    launched.process.wait()
-    if launched.process.stderr is not None:
-        launched.process.stderr.close()
+    arguments = ["--ro-bind", "/", "/", "--bind", str(path), str(path), "--dev", "/dev", "--", *command]
+    with contextlib.suppress(InfraError):
+        launched = launch(arguments, identity, pass_fds=(), build=False)
+        launched.wait(_REMOVE_TIMEOUT_SEC)
+        launched.end()
 
 
 def sweep(identity: Identity) -> int:
     """Delete scratch folders whose process is gone; returns how many."""
     removed = 0
     for folder in runtime_folder(identity).iterdir():
-        pid, _, rest = folder.name.partition("-")
-        started = rest.partition("-")[0]
-        if pid.isdigit() and _start_time(int(pid)) != started and folder.lstat().st_uid == os.geteuid():
-            remove_tree(folder, identity)
-            removed += 1
+        with contextlib.suppress(OSError):
+            if folder.lstat().st_uid != os.geteuid():
+                continue
+            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                remove_tree(folder, identity)
+                removed += 1
+            finally:
+                os.close(lock)
     return removed
+
+
+# ---------------------------------------------------------------------------------------------------- making
 
 
 @dataclass(slots=True)
@@ -106,10 +123,16 @@ class Scratch:
     upper: Path
     work: Path
     identity: Identity
+    lock: int
+    """Descriptor whose lock says that the owner lives."""
 
     @classmethod
     def make(cls, identity: Identity, upper: Path | None) -> "Scratch":
         """Make the folders; the first call of a process sweeps what killed ones left.
+
+        Args:
+            identity: how ids map.
+            upper: an existing or new folder that keeps the writes; None for a private one.
 
         Raises:
             InfraError: the disk is full or the cache folder cannot be written.
@@ -118,13 +141,15 @@ class Scratch:
             _swept.set()
             with contextlib.suppress(InfraError, OSError):
                 sweep(identity)
-        folder = runtime_folder(identity) / f"{os.getpid()}-{_start_time(os.getpid())}-{next(_numbers)}"
+        number = next(_numbers)
+        folder = runtime_folder(identity) / f"{owner_name()}-{number}"
+        # The work folder must lie on the file system of the upper one.
+        work = upper.parent / f".work-{owner_name()}-{number}" if upper else folder / "work"
         try:
             folder.mkdir(mode=0o711)
-            # The work folder must lie on the file system of the upper one.
-            own = cls(
-                folder, upper or folder / "upper", (upper.parent if upper else folder) / "work", identity
-            )
+            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            own = cls(folder, upper or folder / "upper", work, identity, lock)
             for path in (own.upper, own.work):
                 path.mkdir(exist_ok=True)
                 if identity.tier is Tier.ROOT:
@@ -133,23 +158,54 @@ class Scratch:
             raise InfraError(Boundary.STORAGE, f"cannot make {folder}: {error}") from error
         return own
 
-    def readable(self, program: Path) -> Path:
-        """A copy of one of our guest programs where every mapped uid can read it."""
-        path = (
-            runtime_folder(self.identity).parent
-            / "runtime"
-            / f"{program.stat().st_mtime_ns}-{program.stat().st_size}-{program.name}"
-        )
-        if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            temporary = path.with_name(f".{path.name}-{os.getpid()}-{threading.get_ident()}")
-            shutil.copyfile(program, temporary)
-            temporary.chmod(0o644)
-            temporary.rename(path)
-        return path
-
     def remove(self) -> None:
         """Delete the private folders; a kept upper stays."""
-        if self.upper.parent != self.folder:
+        if self.work.parent != self.folder:
             remove_tree(self.work, self.identity)
+        else:
+            with contextlib.suppress(OSError):  # the kernel's own folder, which its owner may not look into
+                (self.work / "work").rmdir()
         remove_tree(self.folder, self.identity)
+        os.close(self.lock)
+
+
+def guest_folder(identity: Identity) -> Path:
+    """The programs that run inside, in a folder that every mapped user can read; named by their content.
+
+    Raises:
+        InfraError: it cannot be written.
+    """
+    home = runtime_folder(identity).parent / "runtime"
+    return _guest_folder(home)
+
+
+_known_guests: dict[Path, Path] = {}
+
+
+def _guest_folder(home: Path) -> Path:
+    known = _known_guests.get(home)
+    if known is not None and known.is_dir():
+        return known
+    sources = {
+        path.name.removeprefix("guest_"): path.read_bytes()
+        for path in Path(__file__).parent.glob("guest_*.py")
+    }
+    digest = hashlib.sha256(
+        b"\0".join(part for name in sorted(sources) for part in (name.encode(), sources[name]))
+    )
+    folder = home / f"guest-{digest.hexdigest()[:16]}"
+    if not folder.is_dir():
+        building = home / f".guest-{owner_name()}-{threading.get_ident()}"
+        try:
+            building.mkdir(parents=True)
+            for name, data in sources.items():
+                (building / name).write_bytes(data)
+                (building / name).chmod(0o644)
+            building.chmod(0o755)
+            with contextlib.suppress(OSError):  # another process was first
+                building.rename(folder)
+            shutil.rmtree(building, ignore_errors=True)
+        except OSError as error:
+            raise InfraError(Boundary.STORAGE, f"cannot write {folder}: {error}") from error
+    _known_guests[home] = folder
+    return folder

@@ -1,7 +1,9 @@
 """System-call filters for sandboxes, as BPF programs that bubblewrap loads.
 
-Covers: nested namespaces, mounting, tracing, kernel keyrings, BPF, performance counters, userfaultfd, io_uring, module and
-clock control. Does not cover: bugs of the kernel in the system calls that every program needs.
+Covers: nested namespaces, mounting, tracing, kernel keyrings, BPF, performance counters, userfaultfd, io_uring,
+modules, clocks, and every socket family but unix, IPv4, IPv6 and netlink: the others are not confined by a network
+namespace (vsock reaches the hypervisor) or need kernel code that no task wants. Does not cover: bugs of the kernel in
+the system calls that every program needs.
 
 The filter holds in every process inside, because all of them descend from the first one.
 """
@@ -12,49 +14,80 @@ import tempfile
 
 import pyseccomp
 
-NAMESPACE_FLAGS = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
-"""CLONE_NEW{NS,CGROUP,UTS,IPC,USER,PID,NET} of ``clone(2)``."""
+NAMESPACE_FLAGS = (
+    0x00000080 | 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
+)
+"""CLONE_NEW{TIME,NS,CGROUP,UTS,IPC,USER,PID,NET} of ``unshare(2)``."""
+CLONE_NEWTIME = 0x00000080
+"""In ``clone(2)`` this bit belongs to the exit signal; only ``unshare`` and ``clone3`` know the flag."""
 
+# fmt: off
 DENIED = (
-    "acct add_key bpf clock_adjtime clock_settime delete_module fanotify_init finit_module fsconfig fsmount fsopen fspick "
-    "init_module io_uring_enter io_uring_register io_uring_setup kcmp kexec_file_load kexec_load keyctl "
-    "lookup_dcookie mount mount_setattr move_mount name_to_handle_at open_by_handle_at open_tree perf_event_open pidfd_getfd "
-    "pivot_root process_vm_readv process_vm_writev ptrace quotactl reboot request_key setns settimeofday swapoff swapon "
-    "syslog umount umount2 userfaultfd vhangup"
-).split()
+    "acct", "add_key", "bpf", "clock_adjtime", "clock_adjtime64", "clock_settime", "clock_settime64",
+    "delete_module", "fanotify_init", "finit_module", "fsconfig", "fsmount", "fsopen", "fspick",
+    "init_module", "io_uring_enter", "io_uring_register", "io_uring_setup", "kcmp", "kexec_file_load",
+    "kexec_load", "keyctl", "lookup_dcookie", "mount", "mount_setattr", "move_mount", "name_to_handle_at",
+    "nfsservctl", "open_by_handle_at", "open_tree", "perf_event_open", "pidfd_getfd", "pivot_root",
+    "process_madvise", "process_vm_readv", "process_vm_writev", "ptrace", "quotactl", "quotactl_fd",
+    "reboot", "request_key", "setns", "settimeofday", "swapoff", "swapon", "syslog", "umount", "umount2",
+    "uselib", "userfaultfd", "vhangup",
+)
+# fmt: on
+
+SOCKET_FAMILIES = (1, 2, 10, 16)
+"""AF_UNIX, AF_INET, AF_INET6, AF_NETLINK."""
 
 FAKE_OWNERSHIP = ("chown", "fchown", "lchown", "fchownat", "setgroups")
 """Answered with success, without effect, while a layer is built in a namespace with one uid."""
 
 
 @functools.cache
-def program(*, fake_ownership: bool = False) -> bytes:
+def program(*, fake_ownership: bool = False, pinned: bool = False) -> bytes:
     """The compiled filter for this machine's architecture.
 
     Args:
         fake_ownership: also answer success to changes of ownership (building with a single uid only, never in trials).
+        pinned: also forbid choosing processors, where that is how their number is limited.
     """
     rules = pyseccomp.SyscallFilter(pyseccomp.ALLOW)
     rules.set_attr(
         pyseccomp.Attr.CTL_NNP, 0
     )  # bubblewrap has set no-new-privileges before it loads the filter
     refuse = pyseccomp.ERRNO(errno.EPERM)
-    for name in DENIED:
-        try:
-            pyseccomp.resolve_syscall(pyseccomp.system_arch(), name)
-        except OSError:
-            continue
-        rules.add_rule(refuse, name)
+    for name in (*DENIED, *(("sched_setaffinity",) if pinned else ())):
+        if _exists(name):
+            rules.add_rule(refuse, name)
     for bit in (1 << n for n in range(32) if NAMESPACE_FLAGS >> n & 1):
         masked = pyseccomp.Arg(0, pyseccomp.MASKED_EQ, bit, bit)
         rules.add_rule(refuse, "unshare", masked)
-        rules.add_rule(refuse, "clone", masked)
+        if bit != CLONE_NEWTIME:
+            rules.add_rule(refuse, "clone", masked)
     # The flags of clone3 lie in memory that a filter cannot read; C libraries fall back to clone on ENOSYS.
     rules.add_rule(pyseccomp.ERRNO(errno.ENOSYS), "clone3")
+    _confine_sockets(rules)
     if fake_ownership:
         for name in FAKE_OWNERSHIP:
-            rules.add_rule(pyseccomp.ERRNO(0), name)
+            if _exists(name):
+                rules.add_rule(pyseccomp.ERRNO(0), name)
     with tempfile.TemporaryFile() as file:
         rules.export_bpf(file)
         file.seek(0)
         return file.read()
+
+
+def _exists(name: str) -> bool:
+    """True when this architecture has a system call of that name."""
+    try:
+        pyseccomp.resolve_syscall(pyseccomp.system_arch(), name)
+    except OSError:
+        return False
+    return True
+
+
+def _confine_sockets(rules: pyseccomp.SyscallFilter) -> None:
+    refuse = pyseccomp.ERRNO(errno.EAFNOSUPPORT)
+    for call in ("socket", "socketpair"):
+        for family in range(max(SOCKET_FAMILIES)):
+            if family not in SOCKET_FAMILIES:
+                rules.add_rule(refuse, call, pyseccomp.Arg(0, pyseccomp.EQ, family))
+        rules.add_rule(refuse, call, pyseccomp.Arg(0, pyseccomp.GT, max(SOCKET_FAMILIES)))

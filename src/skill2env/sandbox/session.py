@@ -1,47 +1,40 @@
 """One running sandbox: overlay root, no network, an init inside, and commands as its children.
 
 Covers: file system (writes stay in a private upper layer), processes, network (only ``lo``; a proxy socket when asked),
-kernel interfaces (`seccomp`), output floods, time-outs, memory and process limits as `limits` can enforce them here.
-Does not cover: kernel bugs, and covert channels through shared CPU or disk.
+kernel interfaces (`seccomp`), output floods, time-outs, and resource limits as far as this machine can enforce them
+(`limits`, `Sandbox.enforced`). Does not cover: kernel bugs, and covert channels through shared processors or disk.
 
 Synchronous and safe to use from several threads; each call of `exec` is one command.
 """
 
 import contextlib
-import json
+import os
 import socket
-import subprocess
 import threading
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Self
 
 from skill2env.errors import Boundary, InfraError, UserError
-from skill2env.sandbox import scratch, streams
+from skill2env.sandbox import scratch, streams, transfer
+from skill2env.sandbox.channel import Channel
+from skill2env.sandbox.guest_files import NOT_FOUND
 from skill2env.sandbox.identity import SUBUID_FIX, Identity, current_identity
 from skill2env.sandbox.launch import Launched, launch
-from skill2env.sandbox.limits import Enforced, ResourceLimits, apply_limits, release_limits
+from skill2env.sandbox.layout import DEFAULT_PATH, INSIDE, PROXY_PORT, Bind, arguments
+from skill2env.sandbox.limits import DEFAULT_LIMITS, Confinement, Enforced, ResourceLimits
+from skill2env.sandbox.watch import Watched, watcher
 
-__all__ = ["Bind", "ExecOutcome", "ResourceLimits", "Sandbox", "SandboxSpec"]
+__all__ = ["PROXY_PORT", "Bind", "Command", "ExecOutcome", "ResourceLimits", "Sandbox", "SandboxSpec"]
 
-PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-PROXY_PORT = 3128
-"""Port on 127.0.0.1 inside that relays to the host-side proxy."""
 OUTPUT_LIMIT_BYTES = 16 * 2**20
-_INSIDE = "/run/skill2env"
+TIMED_OUT = 124
+KILLED = 137
 _START_TIMEOUT_SEC = 30.0
 _KILL_GRACE_SEC = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class Bind:
-    """A host path visible inside; read-only unless `writable`."""
-
-    source: Path
-    target: str
-    writable: bool = False
+_TRANSFER_TIMEOUT_SEC = 600.0
+_ERROR_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +48,7 @@ class SandboxSpec:
     binds: tuple[Bind, ...] = ()
     proxy_socket: Path | None = None
     """Unix socket of a host-side HTTP proxy; None for no network at all."""
-    limits: ResourceLimits = field(default_factory=ResourceLimits)
+    limits: ResourceLimits = DEFAULT_LIMITS
     build: bool = False
     """True while a layer is built; never for trials."""
     hostname: str = "sandbox"
@@ -66,12 +59,67 @@ class ExecOutcome:
     """How one command ended."""
 
     return_code: int
-    """Exit code; 128 + signal when killed; 124 after a time-out."""
+    """Exit code; 128 + signal when killed; 124 after a time-out; 127 when it could not be started."""
     stdout: bytes
     stderr: bytes
     timed_out: bool = False
     truncated: bool = False
     """True when output beyond the limit was thrown away."""
+    breach: str = ""
+    """The limit for which everything inside was killed while the command ran, in words; empty when none."""
+
+
+class Command:
+    """A command that runs. `wait` for it exactly once; `kill` may be called from any thread."""
+
+    def __init__(
+        self, sandbox: "Sandbox", ident: int, pending: streams.Pending, pipes: streams.Pipes
+    ) -> None:
+        self._sandbox = sandbox
+        self._channel = sandbox.channel
+        self._ident = ident
+        self._pending = pending
+        self._pipes = pipes
+
+    def kill(self) -> None:
+        """Kill the command and everything that descends from it; without effect when it has ended."""
+        self._channel.kill(self._ident)
+
+    def wait(self, timeout_sec: float | None = None) -> ExecOutcome:
+        """Move its input and output until it ends.
+
+        Args:
+            timeout_sec: after this it is killed; None for no limit.
+
+        Raises:
+            InfraError: the sandbox ended under the command.
+        """
+        pipes, pending = self._pipes, self._pending
+        try:
+            with pipes:
+                timed_out = pipes.pump(pending, timeout_sec)
+                if timed_out:
+                    self.kill()
+                    if pipes.pump(pending, _KILL_GRACE_SEC):
+                        self._sandbox.abandon("its first process does not answer any more")
+                return self._outcome(timed_out)
+        except BaseException:
+            self.kill()
+            raise
+        finally:
+            self._channel.forget(self._ident)
+
+    def _outcome(self, timed_out: bool) -> ExecOutcome:
+        pipes, pending, breach = self._pipes, self._pending, self._sandbox.breach
+        if timed_out:
+            return ExecOutcome(TIMED_OUT, pipes.stdout, pipes.stderr, True, pipes.truncated, breach)
+        if pending.ended:
+            raise InfraError(Boundary.SANDBOX, "the sandbox ended while a command was running")
+        if pending.error is not None:
+            return ExecOutcome(127, b"", pending.error.encode(errors="replace"))
+        code = pending.code if pending.code is not None else 1
+        stderr = pipes.stderr + (f"\n{breach}\n".encode() if breach and code == KILLED else b"")
+        return ExecOutcome(code, pipes.stdout, stderr, False, pipes.truncated, breach)
 
 
 class Sandbox:
@@ -86,15 +134,14 @@ class Sandbox:
         self.identity = identity or current_identity()
         self.enforced = Enforced()
         """Which limits are hard, watched or absent; filled when started."""
+        self.breach = ""
+        """The limit for which everything inside was killed last, in words."""
+        self._lock = threading.Lock()
         self._launched: Launched | None = None
         self._scratch: scratch.Scratch | None = None
-        self._control: socket.socket | None = None
-        self._send_lock = threading.Lock()
-        self._lock = threading.Lock()
-        self._waiting: dict[int, streams.Pending] = {}
-        self._next = 0
-        self._ended = threading.Event()
-        self._ready = threading.Event()
+        self._channel: Channel | None = None
+        self._confinement: Confinement | None = None
+        self._watched: Watched | None = None
 
     def __enter__(self) -> Self:
         self.start()
@@ -111,140 +158,138 @@ class Sandbox:
         Raises:
             InfraError: see the class.
         """
-        self._scratch = scratch.Scratch.make(self.identity, self.spec.upper)
-        host, guest = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._control = host
+        if self._scratch is not None:
+            raise RuntimeError("a sandbox is started once")
         try:
-            with guest:
-                arguments = [
-                    *self._arguments(),
-                    "--",
-                    "/usr/bin/python3",
-                    "-I",
-                    "-S",
-                    "-B",
-                    f"{_INSIDE}/init.py",
-                    str(guest.fileno()),
-                ]
-                self._launched = launch(
-                    arguments,
-                    self.identity,
-                    pass_fds=(guest.fileno(),),
-                    build=self.spec.build,
-                    before_release=self._apply_limits,
-                )
-            threading.Thread(target=self._listen, name="sandbox-control", daemon=True).start()
-            if not self._ready.wait(_START_TIMEOUT_SEC) or self._ended.is_set():
-                raise InfraError(
-                    Boundary.SANDBOX,
-                    f"the sandbox did not start: {self._told() or 'no answer from its first process'}",
-                    hint="The image needs /usr/bin/python3; run `skill2env doctor` for the machine's side.",
-                    transient=False,
-                )
+            self._scratch = scratch.Scratch.make(self.identity, self.spec.upper)
+            self._confinement = Confinement(self.spec.limits, self.identity)
+            self.enforced = self._confinement.enforced
+            self._launch(self._scratch, self._confinement)
+            if not self.channel.wait_ready(_START_TIMEOUT_SEC):
+                raise self._start_error()
+            self._watch(self._scratch)
             if self.spec.proxy_socket is not None:
                 self._start_relay()
         except BaseException:
             self.stop()
             raise
 
-    def _apply_limits(self, pid: int) -> None:
-        self.enforced = apply_limits(pid, self.spec.limits)
+    def _launch(self, folders: scratch.Scratch, confinement: Confinement) -> None:
+        spec = self.spec
+        host, guest = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with contextlib.ExitStack() as stack, guest:
+            stack.callback(host.close)
+            root = arguments(
+                layers=spec.layers,
+                upper=folders.upper,
+                work=folders.work,
+                guest=scratch.guest_folder(self.identity),
+                binds=spec.binds,
+                proxy_socket=spec.proxy_socket,
+                hostname=spec.hostname,
+                control=guest.fileno(),
+                limits=confinement.per_process,
+            )
+            self._launched = launch(
+                root,
+                self.identity,
+                pass_fds=(guest.fileno(),),
+                build=spec.build,
+                pinned=bool(confinement.pins),
+                before_release=confinement.apply,
+            )
+            stack.pop_all()
+        self._channel = Channel(host)
 
-    def _arguments(self) -> list[str]:
-        assert self._scratch is not None
-        here = Path(__file__).parent
-        arguments = [
-            "--hostname",
-            self.spec.hostname,
-            "--clearenv",
-            "--setenv",
-            "PATH",
-            PATH,
-            "--setenv",
-            "LC_ALL",
-            "C.UTF-8",
-        ]
-        for layer in self.spec.layers:
-            arguments += ["--overlay-src", str(layer)]
-        arguments += ["--overlay", str(self._scratch.upper), str(self._scratch.work), "/"]
-        arguments += ["--dev", "/dev", "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys"]
-        arguments += ["--perms", "1777", "--tmpfs", "/dev/shm", "--perms", "0755", "--tmpfs", "/run"]
-        arguments += [
-            "--dir",
-            _INSIDE,
-            "--ro-bind",
-            str(self._scratch.readable(here / "guest_init.py")),
-            f"{_INSIDE}/init.py",
-        ]
-        if self.spec.proxy_socket is not None:
-            arguments += ["--ro-bind", str(self._scratch.readable(here / "relay.py")), f"{_INSIDE}/relay.py"]
-            arguments += ["--bind", str(self.spec.proxy_socket), f"{_INSIDE}/proxy.sock"]
-        for bind in self.spec.binds:
-            arguments += ["--bind" if bind.writable else "--ro-bind", str(bind.source), bind.target]
-        return arguments
+    def _start_error(self) -> InfraError:
+        launched = self._launched
+        told = ""
+        if launched is not None:
+            launched.kill()
+            told = launched.told()
+        missing = "python3" in told and "No such file" in told
+        return InfraError(
+            Boundary.SANDBOX,
+            "the image has no /usr/bin/python3, which starts every command inside"
+            if missing
+            else f"the sandbox did not start: {told or 'no answer from its first process'}",
+            hint="Keep the python3 of the base image (a Dockerfile must not remove it)."
+            if missing
+            else "Run `skill2env doctor`.",
+            transient=not missing,
+        )
+
+    def _watch(self, folders: scratch.Scratch) -> None:
+        names = self.enforced.watched
+        if names and self._launched is not None:
+            init_pid = self._launched.init_pid
+            self._watched = Watched(
+                init_pid, self.spec.limits, names, folders.upper, self.identity, self._breached
+            )
+            watcher.add(self._watched)
+
+    def _breached(self, limit: str, sentence: str) -> None:
+        if self._channel is None:
+            return
+        self.breach = sentence
+        self._channel.kill_all(forbid_writes=limit == "storage_mb")
 
     def _start_relay(self) -> None:
-        relay = [
-            "/usr/bin/python3",
-            "-I",
-            "-S",
-            "-B",
-            f"{_INSIDE}/relay.py",
-            f"{_INSIDE}/proxy.sock",
-            str(PROXY_PORT),
-        ]
-        started = self.exec(
-            ["/bin/sh", "-c", 'exec "$@" </dev/null >/dev/null 2>&1 & exit 0', "sh", *relay], timeout_sec=10
+        ident, pending = self.channel.request(
+            "L", [str(PROXY_PORT).encode(), f"{INSIDE}/proxy.sock".encode()]
         )
-        probe = (
-            "import socket,sys,time\n"
-            "for _ in range(200):\n"
-            f"    try: socket.create_connection(('127.0.0.1', {PROXY_PORT}), 1).close(); sys.exit(0)\n"
-            "    except OSError: time.sleep(0.02)\n"
-            "sys.exit(1)"
-        )
-        if (
-            started.return_code
-            or self.exec(["/usr/bin/python3", "-I", "-S", "-c", probe], timeout_sec=15).return_code
-        ):
-            raise InfraError(Boundary.SANDBOX, "the network relay inside the sandbox did not start")
+        pending.done.wait(_START_TIMEOUT_SEC)
+        self.channel.forget(ident)
+        if pending.code != 0:
+            raise InfraError(
+                Boundary.SANDBOX, f"the network relay did not start: {pending.error or 'no answer'}"
+            )
 
-    def _told(self) -> str:
-        """What bubblewrap printed, once it has ended."""
-        if self._launched is None:
-            return ""
-        process = self._launched.process
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(1)
-        if process.returncode is None:
-            return ""
-        assert process.stderr is not None
-        return process.stderr.read(4000).decode(errors="replace").strip()
+    def abandon(self, why: str) -> None:
+        """End a sandbox that no longer does what it is asked.
+
+        Raises:
+            InfraError: always, with the reason.
+        """
+        if self._launched is not None:
+            self._launched.kill()
+        raise InfraError(Boundary.SANDBOX, f"the sandbox was ended: {why}")
 
     def stop(self) -> None:
         """Kill everything inside, wait for it, and remove the private upper layer."""
         with self._lock:
             launched, self._launched = self._launched, None
-            control, self._control = self._control, None
-            held, self._scratch = self._scratch, None
+            channel, self._channel = self._channel, None
+            folders, self._scratch = self._scratch, None
+            confinement, self._confinement = self._confinement, None
+            watched, self._watched = self._watched, None
+        if watched is not None:
+            watcher.remove(watched)
         if launched is not None:
-            launched.process.kill()
-            launched.process.wait()
-            if launched.process.stderr is not None:
-                launched.process.stderr.close()
-        if control is not None:
-            with contextlib.suppress(OSError):
-                control.shutdown(socket.SHUT_RDWR)
-            self._ended.wait(2)
-            control.close()
-        release_limits(self.enforced)
-        if held is not None:
-            held.remove()
+            launched.end()
+        if channel is not None:
+            channel.close()
+        if confinement is not None:
+            confinement.release()
+        if folders is not None:
+            folders.remove()
 
     @property
     def running(self) -> bool:
         """True between `start` and the end of process 1."""
-        return self._launched is not None and not self._ended.is_set()
+        return self._channel is not None and not self._channel.ended.is_set()
+
+    @property
+    def channel(self) -> Channel:
+        """The control channel.
+
+        Raises:
+            InfraError: the sandbox is not running.
+        """
+        channel = self._channel
+        if channel is None:
+            raise InfraError(Boundary.SANDBOX, "the sandbox is not running")
+        return channel
 
     # ------------------------------------------------------------------------------------------ commands
 
@@ -265,102 +310,61 @@ class Sandbox:
         Args:
             argv: program and arguments; the program is looked up in the environment's PATH.
             cwd: absolute working directory inside.
-            env: added to PATH, HOME and LC_ALL.
-            user: name from the sandbox's /etc/passwd or a uid; None for root.
+            env: added to PATH and HOME.
+            user: name from the sandbox's /etc/passwd or a uid, or ``user:group``; None for root.
             stdin: bytes to feed, None for an empty input.
-            timeout_sec: after this the whole session of the command is killed; None for no limit.
+            timeout_sec: after this it is killed with all its descendants; None for no limit.
             output_limit: bytes kept of each stream; the rest is read and thrown away.
             merge_stderr: send stderr to stdout.
 
         Raises:
             InfraError: the sandbox ended under the command.
             UserError: another user was asked for where there is only one.
+            ValueError: a NUL character in an argument or a variable.
         """
-        if user not in (None, "root", 0, "0") and not self.identity.several_users:
+        command = self.start_command(
+            argv,
+            cwd=cwd,
+            env=env,
+            user=user,
+            stdin=stdin,
+            output_limit=output_limit,
+            merge_stderr=merge_stderr,
+        )
+        return command.wait(timeout_sec)
+
+    def start_command(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str = "/",
+        env: Mapping[str, str] | None = None,
+        user: str | int | None = None,
+        stdin: bytes | None = None,
+        output_limit: int = OUTPUT_LIMIT_BYTES,
+        merge_stderr: bool = False,
+    ) -> Command:
+        """Start a command that another thread may kill; for the arguments see `exec`."""
+        if user not in (None, "", "root", 0, "0") and not self.identity.several_users:
             raise UserError(
-                f"user {user!r} cannot exist in a single-uid sandbox",
-                hint=f"As root: {SUBUID_FIX}",
+                f"user {user!r} cannot exist in a single-uid sandbox", hint=f"As root: {SUBUID_FIX}"
             )
-        environment = {"PATH": PATH, "LC_ALL": "C.UTF-8", **(env or {})}
-        request: dict[str, object] = {
-            "op": "exec",
-            "argv": list(argv),
-            "cwd": cwd,
-            "env": environment,
-            "user": user,
-        }
-        if self.spec.limits.pids:
-            request["nproc"] = self.spec.limits.pids
-        with streams.Pipes(stdin=stdin, merge_stderr=merge_stderr, limit=output_limit) as pipes:
-            ident, pending = self._send(request, pipes.guest_ends)
+        who = "root" if user is None or user == "" else str(user)
+        variables = {"PATH": DEFAULT_PATH, **(env or {})}
+        fields = [who, cwd, str(len(argv)), *argv, *(f"{name}={value}" for name, value in variables.items())]
+        raw = [os.fsencode(field) for field in fields]
+        if any(b"\0" in field for field in raw):
+            raise ValueError("a NUL character in a command")
+        pipes = streams.Pipes(stdin=stdin, merge_stderr=merge_stderr, limit=output_limit)
+        return self._send("E", raw, pipes)
+
+    def _send(self, operation: str, fields: Sequence[bytes], pipes: streams.Pipes) -> Command:
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(pipes)
+            ident, pending = self.channel.request(operation, fields, pipes.guest_ends)
             pipes.close_guest_ends()
-            try:
-                timed_out = pipes.pump(pending, timeout_sec)
-                if timed_out:
-                    self._send_raw({"op": "kill", "id": ident})
-                    pipes.pump(pending, _KILL_GRACE_SEC)
-            finally:
-                with self._lock:
-                    self._waiting.pop(ident, None)
-            if not timed_out and pending.error is not None:
-                if pending.ended:
-                    raise InfraError(Boundary.SANDBOX, "the sandbox ended while a command was running")
-                return ExecOutcome(127, b"", pending.error.encode())
-            code = 124 if timed_out else pending.code if pending.code is not None else 1
-            return ExecOutcome(code, pipes.stdout, pipes.stderr, timed_out, pipes.truncated)
-
-    def _send(self, request: dict[str, object], files: Sequence[int]) -> tuple[int, streams.Pending]:
-        pending = streams.Pending()
-        with self._lock:
-            self._next += 1
-            ident = self._next
-            self._waiting[ident] = pending
-        self._send_raw({**request, "id": ident}, files)
-        return ident, pending
-
-    def _send_raw(self, request: dict[str, object], files: Sequence[int] = ()) -> None:
-        control = self._control
-        if control is None or self._ended.is_set():
-            raise InfraError(Boundary.SANDBOX, "the sandbox is not running")
-        packet = json.dumps(request).encode()
-        try:
-            with self._send_lock:
-                socket.send_fds(control, [packet], list(files))
-        except OSError as error:
-            raise InfraError(Boundary.SANDBOX, f"cannot talk to the sandbox: {error}") from error
-
-    def _listen(self) -> None:
-        """Deliver the init's answers. Everything it says is untrusted: unknown ids and odd values are ignored."""
-        control = self._control
-        assert control is not None
-        while True:
-            try:
-                packet = control.recv(65536)
-            except OSError:
-                packet = b""
-            if not packet:
-                break
-            try:
-                answer = json.loads(packet)
-                ident = answer.get("id")
-            except (ValueError, AttributeError):
-                continue
-            if answer.get("ready") is True:
-                self._ready.set()
-                continue
-            with self._lock:
-                pending = self._waiting.get(ident) if isinstance(ident, int) else None
-            if pending is not None:
-                code = answer.get("code")
-                pending.finish(
-                    code=code & 255 if isinstance(code, int) else None,
-                    error=str(answer["error"]) if "error" in answer else None,
-                )
-        self._ended.set()
-        self._ready.set()
-        with self._lock:
-            for pending in self._waiting.values():
-                pending.finish(error="the sandbox ended", ended=True)
+            stack.pop_all()
+        return Command(self, ident, pending, pipes)
 
     # ------------------------------------------------------------------------------------------ files
 
@@ -373,56 +377,62 @@ class Sandbox:
             owner: user name for everything copied; root when None.
 
         Raises:
+            FileNotFoundError: there is no `source`.
             InfraError: the copy failed (disk full, sandbox gone).
         """
         source = Path(source)
-        is_file = source.is_file()
-        inside = PurePosixPath(target)
-        folder, name = (str(inside.parent), inside.name) if is_file else (target, ".")
-        script = 'set -e; mkdir -p -- "$1"; tar -xpf - --no-same-owner -C "$1"; [ -z "$3" ] || chown -Rh -- "$3" "$1/$2"'
-        done = self.exec(
-            ["/bin/sh", "-c", script, "sh", folder, name, owner or ""],
-            stdin=streams.pack(source, name if is_file else ""),
-        )
+        source.stat()
+        done = self._transfer("P", [owner or "", target], stdin=transfer.pack(source))
         if done.return_code:
-            told = done.stderr.decode(errors="replace").strip()[:500]
-            raise InfraError(Boundary.SANDBOX, f"copying to {target} failed: {told}")
+            raise self._transfer_error(f"copying to {target}", done)
 
-    def get(self, source: str, target: Path, *, limit_bytes: int = 256 * 2**20) -> None:
+    def get(
+        self,
+        source: str,
+        target: Path,
+        *,
+        limit_bytes: int = transfer.LIMIT_BYTES,
+        links: bool = False,
+    ) -> None:
         """Copy a file or the content of a folder inside to `target` on the host: regular files and folders only.
 
         Args:
             source: absolute path inside.
             target: a file's full name, or the folder that receives the content (made when missing).
-            limit_bytes: size of the archive at most.
+            limit_bytes: sum of sizes at most.
+            links: also copy symbolic links that cannot lead out of `target`.
 
         Raises:
             FileNotFoundError: there is no `source`.
-            InfraError: too large, or the sandbox is gone.
+            TransferRefused: too much, or what no honest program would send.
+            InfraError: the sandbox is gone.
         """
-        script = (
-            'if [ -d "$1" ]; then exec tar -cf - -C "$1" .; '
-            'elif [ -f "$1" ]; then exec tar -cf - -h -C "$2" "./$3"; else exit 44; fi'
-        )
-        inside = PurePosixPath(source)
-        done = self.exec(
-            ["/bin/sh", "-c", script, "sh", source, str(inside.parent), inside.name],
-            output_limit=limit_bytes,
-        )
-        if done.return_code == 44:
-            raise FileNotFoundError(source)
-        if done.truncated:
-            raise InfraError(
-                Boundary.SANDBOX, f"{source} is larger than {limit_bytes} bytes", transient=False
-            )
-        if done.return_code and not done.stdout:
-            raise InfraError(
-                Boundary.SANDBOX,
-                f"copying {source} failed: {done.stderr.decode(errors='replace').strip()[:500]}",
-            )
-        streams.unpack(done.stdout, Path(target))
+        with transfer.Unpacker(Path(target), limit_bytes=limit_bytes, links=links) as unpacker:
+            done = self._transfer("G", [source], sink=unpacker.feed)
+            if done.return_code == NOT_FOUND:
+                raise FileNotFoundError(source)
+            if done.return_code or not unpacker.finished:
+                raise self._transfer_error(f"copying {source}", done)
+
+    def _transfer(
+        self,
+        operation: str,
+        fields: Sequence[str],
+        *,
+        stdin: Iterator[bytes] | None = None,
+        sink: streams.Sink | None = None,
+    ) -> ExecOutcome:
+        pipes = streams.Pipes(stdin=stdin, merge_stderr=False, limit=_ERROR_BYTES, sink=sink)
+        raw = [os.fsencode(field) for field in fields]
+        return self._send(operation, raw, pipes).wait(_TRANSFER_TIMEOUT_SEC)
+
+    def _transfer_error(self, doing: str, done: ExecOutcome) -> Exception:
+        told = done.stderr.decode(errors="replace").strip()[:500] or f"code {done.return_code}"
+        if done.breach:
+            return transfer.TransferRefused(f"{doing} failed: {done.breach}")
+        return InfraError(Boundary.SANDBOX, f"{doing} failed: {told}")
 
     def wait_ended(self, timeout_sec: float) -> bool:
         """True when process 1 ended within the time."""
-        end = time.monotonic() + timeout_sec
-        return self._ended.wait(max(0.0, end - time.monotonic()))
+        channel = self._channel
+        return channel is None or channel.ended.wait(timeout_sec)
