@@ -74,7 +74,7 @@ BAD_FILES: Mapping[str, tuple[Reason, str, dict[str, object]]] = {
     "host variable": (
         Reason.CONFIG_RULE,
         "config",
-        {"config": _replace("[verifier.env]", '[verifier.env]\nKEY = "${SECRET_KEY}"')},
+        {"config": lambda text: text + '\n[verifier.env]\nKEY = "${SECRET_KEY}"\n'},
     ),
     "Windows line ends": (
         Reason.SHELL_SYNTAX,

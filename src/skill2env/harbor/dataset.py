@@ -11,6 +11,7 @@ from harbor.models.task.config import Author
 
 from skill2env.errors import UserError
 from skill2env.harbor.digest import task_digest
+from skill2env.harbor.toml_text import to_toml
 
 MANIFEST_NAME = "dataset.toml"
 
@@ -79,7 +80,8 @@ def render_dataset_toml(dataset: Dataset) -> str:
         raise UserError(
             f"dataset.toml cannot be written: {error}", hint="mend the name or the version"
         ) from error
-    return manifest.to_toml()
+    data = manifest.model_dump(mode="json", exclude_none=True)
+    return to_toml({key: data[key] for key in ("dataset", "tasks", "files", "metadata")})
 
 
 def read_dataset_toml(path: Path) -> Dataset:

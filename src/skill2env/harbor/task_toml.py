@@ -62,7 +62,9 @@ def render_task_toml(
     Raises:
         UserError: a name or path in the contract breaks Harbor's schema, or does not survive TOML.
     """
-    metadata = {} if provenance is None else {METADATA_KEY: _filled(_facts(spec, contract, skill, provenance))}
+    metadata = (
+        {} if provenance is None else {METADATA_KEY: _filled(_facts(spec, contract, skill, provenance))}
+    )
     try:
         config = _config(spec, contract, metadata)
         text = dump_config(config)
@@ -139,7 +141,7 @@ def _keywords(spec: TaskSpec, contract: TaskContract) -> list[str]:
 
 def _facts(spec: TaskSpec, contract: TaskContract, skill: Skill, provenance: Provenance) -> dict[str, Any]:
     author = provenance.author
-    return {
+    facts: dict[str, Any] = {
         "compiler_version": __version__,
         "domain": spec.workflow.domain,
         "seed": spec.seed,
@@ -171,3 +173,4 @@ def _facts(spec: TaskSpec, contract: TaskContract, skill: Skill, provenance: Pro
             for gate in provenance.gates
         ],
     }
+    return {key: value for key, value in facts.items() if value != []}

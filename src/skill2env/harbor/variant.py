@@ -14,6 +14,7 @@ from harbor.models.task.config import NetworkMode, TaskConfig, VerifierEnvironme
 from harbor.models.task.verifier_mode import resolve_task_verifier_mode
 
 from skill2env.errors import Boundary, boundary
+from skill2env.harbor.task_toml import dump_config
 
 CONFIG_NAME = "task.toml"
 
@@ -55,7 +56,7 @@ def variant(task_dir: Path, *, mode: str | None = None, offline: bool = False) -
             # Sandboxes may run under a subordinate uid that has to read the build context.
             parent.chmod(0o755)
             shutil.copytree(task_dir, copy, symlinks=True)
-            (copy / CONFIG_NAME).write_text(config.model_dump_toml(), encoding="utf-8")
+            (copy / CONFIG_NAME).write_text(dump_config(config), encoding="utf-8")
         yield copy
     finally:
         shutil.rmtree(parent, ignore_errors=True)
