@@ -94,8 +94,9 @@ def split_reference(reference: str) -> tuple[str, str, str]:
 def catalog_name(reference: str, image_map: Mapping[str, str] | None = None) -> str | None:
     """Which catalog entry a reference means, or None.
 
-    A reference means an entry when the caller's map says so (with or without its tag or digest), when it is the bare catalog name, when it is
-    ``ANY/REGISTRY/skill2env/NAME`` or ``REGISTRY/NAME`` of the setting, or when it is a public image that an entry stands for.
+    It means an entry when the caller's map says so (with or without its tag or digest), when it is the bare catalog
+    name, when it is ``REGISTRY/NAME`` of the setting or ``ANYTHING/skill2env/NAME``, or when it is a public image that
+    an entry stands for.
     """
     for key in (reference, reference.partition("@")[0]):
         if image_map and key in image_map:

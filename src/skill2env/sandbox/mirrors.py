@@ -1,20 +1,27 @@
-"""The machine's own package settings: Debian mirrors, PyPI index, proxies. Nothing of it ever enters an image."""
+"""The machine's own package settings: Debian mirrors, PyPI index, proxies. Nothing of it ever enters an image.
+
+Credentials in these settings stay on the host: URLs are handed to a build without user name and password.
+"""
 
 import configparser
 import contextlib
 import functools
 import os
+import re
 import subprocess
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
+MIRROR_VARIABLE = "SKILL2ENV_DEBIAN_MIRROR"
+"""Archive URL, and after a comma the URL of security updates, for machines whose apt names no Debian mirror."""
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
-_APT = Path("/etc/apt")
-# The names under which the distribution itself publishes its mirrors, used where a machine (not Debian, say) has no settings.
+# Where the distributions publish, for machines without settings of their own. In parts: files name no host.
 _FALLBACK_HOST = ".".join(("deb", "debian", "org"))
 _INDEX_HOST = ".".join(("pypi", "org"))
 _FILES_HOST = ".".join(("files", "pythonhosted", "org"))
+_CODENAMES = "bullseye bookworm trixie forky duke sid oldoldstable oldstable stable testing unstable experimental".split()
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +33,8 @@ class DebianMirror:
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Host names of both."""
-        urls = [self.archive, *([self.security] if self.security else [])]
-        return tuple(sorted({urlsplit(u).hostname or "" for u in urls}))
+        """Hosts of both, with the port where it is not the usual one."""
+        return hosts_of([self.archive, *([self.security] if self.security else [])])
 
     def sources(self, suite: str, *, signed_by: str = "") -> str:
         """Text of a sources.list for a suite."""
@@ -42,68 +48,109 @@ class DebianMirror:
         return "\n".join(lines) + "\n"
 
 
-def _deb822_uris(text: str) -> list[str]:
-    found: list[str] = []
-    for stanza in text.split("\n\n"):
-        fields = dict(
-            line.split(":", 1)
-            for line in stanza.splitlines()
-            if ":" in line and not line.startswith(("#", " "))
+def hosts_of(urls: Iterable[str]) -> tuple[str, ...]:
+    """Sorted ``host`` or ``host:port`` of URLs."""
+    found: set[str] = set()
+    for url in urls:
+        parts = urlsplit(url)
+        if parts.hostname:
+            usual = parts.port in (None, 80, 443)
+            found.add(parts.hostname if usual else f"{parts.hostname}:{parts.port}")
+    return tuple(sorted(found))
+
+
+def without_login(url: str) -> str:
+    """The URL without user name and password."""
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+
+
+def _apt(*arguments: str) -> list[str]:
+    with contextlib.suppress(OSError):
+        done = subprocess.run(
+            arguments,
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "LC_ALL": "C"},
+            timeout=60,
         )
-        keyed = {k.strip().lower(): v.strip() for k, v in fields.items()}
-        if "deb" in keyed.get("types", "").split() and "debian" in keyed.get("signed-by", "debian"):
-            found += keyed.get("uris", "").split()
-    return found
+        return done.stdout.splitlines() if done.returncode == 0 else []
+    return []
 
 
-def _list_uris(text: str) -> list[str]:
-    found: list[str] = []
-    for line in text.splitlines():
-        words = [w for w in line.partition("#")[0].split() if not w.startswith("[") and not w.endswith("]")]
-        if len(words) >= 3 and words[0] == "deb":
-            found.append(words[1])
-    return found
+@functools.cache
+def _apt_configuration() -> tuple[str, ...]:
+    return tuple(_apt("apt-config", "dump"))
+
+
+def _plain_url(uri: str) -> str:
+    """The http(s) URL behind an apt URI; of a mirror list the first one; empty when there is none."""
+    method, _, rest = uri.partition(":")
+    if method == "mirror+file":
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            for line in Path("/" + rest.lstrip("/")).read_text().splitlines():
+                word = [*line.split(), ""][0]
+                if word.startswith(("http://", "https://")):
+                    return word.rstrip("/")
+        return ""
+    return uri.rstrip("/") if method in ("http", "https") else ""
+
+
+def choose_mirrors(targets: Iterable[tuple[str, str]]) -> DebianMirror | None:
+    """The Debian mirrors among (repository URI, release) pairs of apt's index targets; None when there is none."""
+    archive = security = None
+    for uri, release in targets:
+        codename, _, pocket = release.replace("/", "-").partition("-")
+        url = without_login(_plain_url(uri))
+        if codename not in _CODENAMES or not url:
+            continue
+        if pocket in ("security", "updates") and "security" in f"{uri} {pocket}":
+            security = security or url
+        else:
+            archive = archive or url
+    return DebianMirror(archive, security) if archive else None
 
 
 @functools.cache
 def debian_mirror() -> DebianMirror:
     """The mirrors that this machine's apt uses; the distribution's own where it has none."""
-    uris: list[str] = []
-    paths = [_APT / "sources.list", *sorted((_APT / "sources.list.d").glob("*"))]
-    for path in paths:
-        with contextlib.suppress(OSError, UnicodeDecodeError):
-            if path.suffix == ".sources":
-                uris += _deb822_uris(path.read_text())
-            elif path.suffix == ".list":
-                uris += _list_uris(path.read_text())
-    debian = [u.rstrip("/") for u in uris if "debian" in u and urlsplit(u).scheme in ("http", "https")]
-    security = next((u for u in debian if "security" in u), None)
-    archive = next((u for u in debian if u.endswith("/debian")), None)
-    if archive is None:
-        return DebianMirror(f"http://{_FALLBACK_HOST}/debian", f"http://{_FALLBACK_HOST}/debian-security")
-    return DebianMirror(archive, security)
+    named = [
+        part.strip().rstrip("/") for part in os.environ.get(MIRROR_VARIABLE, "").split(",") if part.strip()
+    ]
+    if named:
+        return DebianMirror(named[0], named[1] if len(named) > 1 else None)
+    lines = _apt("apt-get", "indextargets", "--format", "$(CREATED_BY)|$(REPO_URI)|$(RELEASE)")
+    rows = [line.split("|") for line in lines if line.startswith("Packages|") and line.count("|") == 2]
+    found = choose_mirrors((row[1], row[2]) for row in rows)
+    return found or DebianMirror(
+        f"http://{_FALLBACK_HOST}/debian", f"http://{_FALLBACK_HOST}/debian-security"
+    )
 
 
-@functools.cache
-def apt_proxy() -> str:
-    """HTTP proxy of the machine's apt settings, empty when there is none."""
-    with contextlib.suppress(OSError):
-        done = subprocess.run(["apt-config", "dump"], capture_output=True, text=True, check=False)
-        for line in done.stdout.splitlines():
-            if line.startswith("Acquire::http::Proxy "):
-                return line.split('"')[1]
-    return ""
+def apt_proxies() -> dict[str, str]:
+    """Host -> HTTP proxy that the machine's apt uses for the Debian mirrors; empty when it uses none."""
+    general, special = "", dict[str, str]()
+    for line in _apt_configuration():
+        match = re.fullmatch(r'Acquire::https?::Proxy(?:::(?P<host>[^ ]+))? "(?P<url>[^"]*)";', line)
+        if match and match["host"]:
+            special[match["host"].lower()] = match["url"]
+        elif match and match["url"]:
+            general = match["url"]
+    hosts = [host.partition(":")[0] for host in debian_mirror().hosts]
+    return {host: url for host in hosts if (url := special.get(host, general))}
 
 
-@functools.cache
+def apt_settings() -> str:
+    """What of this machine's apt settings a private apt needs: proxies, time-outs, and how old lists may be."""
+    wanted = re.compile(r"Acquire::(https?::|Retries|Check-Valid-Until|Check-Date|ForceIPv)")
+    return "".join(f"{line}\n" for line in _apt_configuration() if wanted.match(line))
+
+
 def apt_date_settings() -> str:
     """Whether this machine's apt checks the age of package lists (a frozen mirror cannot pass), as apt settings."""
-    with contextlib.suppress(OSError):
-        done = subprocess.run(["apt-config", "dump"], capture_output=True, text=True, check=False)
-        wanted = ("Acquire::Check-Valid-Until ", "Acquire::Check-Date ")
-        lines = [line for line in done.stdout.splitlines() if line.startswith(wanted)]
-        return "".join(f"{line}\n" for line in lines)
-    return ""
+    wanted = ("Acquire::Check-Valid-Until ", "Acquire::Check-Date ")
+    return "".join(f"{line}\n" for line in _apt_configuration() if line.startswith(wanted))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +158,20 @@ class PythonIndex:
     """Where pip finds packages on this machine."""
 
     settings: dict[str, str]
-    """PIP_* environment for commands inside a build (index, extra index, trusted hosts)."""
+    """PIP_* environment for commands inside a build (index, extra index, trusted hosts), without credentials."""
     hosts: tuple[str, ...]
+
+
+def _pip_files() -> list[Path]:
+    home = Path.home()
+    files = [
+        Path("/etc/pip.conf"),
+        Path("/etc/xdg/pip/pip.conf"),
+        home / ".config/pip/pip.conf",
+        home / ".pip/pip.conf",
+    ]
+    named = os.environ.get("PIP_CONFIG_FILE")
+    return [*files, Path(named)] if named else files
 
 
 @functools.cache
@@ -120,30 +179,28 @@ def python_index() -> PythonIndex:
     """The index settings of the environment and of pip's configuration files; only those reached over HTTP."""
     wanted = ("index-url", "extra-index-url", "trusted-host")
     found: dict[str, str] = {}
-    files = [
-        Path("/etc/pip.conf"),
-        Path("/etc/xdg/pip/pip.conf"),
-        Path.home() / ".config/pip/pip.conf",
-        Path.home() / ".pip/pip.conf",
-    ]
-    if os.environ.get("PIP_CONFIG_FILE"):
-        files.append(Path(os.environ["PIP_CONFIG_FILE"]))
-    for path in files:
+    for path in _pip_files():
         parser = configparser.ConfigParser(interpolation=None)
         with contextlib.suppress(OSError, configparser.Error, UnicodeDecodeError):
             parser.read_string(path.read_text())
-            for name in wanted:
-                if parser.has_option("global", name):
-                    found[name] = parser.get("global", name)
+            found |= {
+                name: parser.get("global", name) for name in wanted if parser.has_option("global", name)
+            }
     for name in wanted:
-        value = os.environ.get(f"PIP_{name.upper().replace('-', '_')}")
+        value = os.environ.get(_pip_variable(name))
         if value:
             found[name] = value
     settings: dict[str, str] = {}
     hosts = {_INDEX_HOST, _FILES_HOST}
     for name, value in found.items():
-        kept = [v for v in value.split() if name == "trusted-host" or urlsplit(v).scheme in ("http", "https")]
-        if kept:
-            settings[f"PIP_{name.upper().replace('-', '_')}"] = " ".join(kept)
-            hosts |= {urlsplit(v).hostname or "" for v in kept if "://" in v}
-    return PythonIndex(settings, tuple(sorted(h for h in hosts if h)))
+        words = value.split()
+        if name != "trusted-host":
+            words = [without_login(word) for word in words if urlsplit(word).scheme in ("http", "https")]
+            hosts |= set(hosts_of(words))
+        if words:
+            settings[_pip_variable(name)] = " ".join(words)
+    return PythonIndex(settings, tuple(sorted(hosts)))
+
+
+def _pip_variable(name: str) -> str:
+    return f"PIP_{name.upper().replace('-', '_')}"

@@ -84,7 +84,7 @@ def build_network(suite: str) -> Generator[BuildNetwork]:
     trusted = {*debian.hosts, *index.hosts}
     with (
         TemporaryDirectory(prefix="skill2env-build-") as name,
-        BuildProxy([*trusted, *extra], trusted=trusted) as proxy,
+        BuildProxy([*trusted, *extra], trusted=trusted, via=mirrors.apt_proxies()) as proxy,
     ):
         folder = Path(name)
         folder.chmod(0o755)  # the mapped user reads what is bound from here

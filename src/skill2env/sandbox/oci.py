@@ -1,23 +1,38 @@
 """The identity of a base image: the digest of its OCI manifest, computed from a normalised layer archive.
 
 The layer is stored uncompressed, so the digest depends on the files alone and on no compressor.
-Format: OCI image specification 1.1 (layer ``tar``, config, manifest).
+Format: OCI image specification 1.1 (layer ``tar``, config, manifest). Streams: memory does not grow with the image.
 """
 
 import hashlib
 import io
 import json
+import shutil
 import tarfile
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
-_CHUNK_BYTES = 1 << 20
+from skill2env.records import digest_bytes
+
 ENV_PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+CHANGE_LIMIT_BYTES = 65536
+"""Files above this size are never handed to `change`."""
+_MEDIA = "application/vnd.oci.image."
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """What a layer archive is."""
+
+    digest: str
+    size: int
+    """Bytes."""
 
 
 class _Hashing:
-    """Write-through digest of everything written."""
+    """A file to write to that digests everything on its way."""
 
     def __init__(self, target: BinaryIO | None) -> None:
         self._target = target
@@ -39,23 +54,25 @@ def normalise_layer(
     epoch: int,
     groups: Mapping[str, int],
     change: Callable[[str, bytes], bytes] | None = None,
-) -> tuple[str, int]:
+) -> Layer:
     """Rewrite a tar stream so that equal file systems give equal bytes.
+
+    Only files, folders, and symbolic and hard links are kept; user and group names and extended headers are not.
 
     Args:
         source: archive whose members are already in sorted order.
         target: where the layer is written; None to compute the digest only.
-        epoch: later modification times become this.
+        epoch: later modification times become this (seconds since 1970).
         groups: names whose group is not root, and their group id: a namespace with one uid cannot keep them on disk.
-        change: called with name and content of small regular files (under 64 KiB) and returns what to store.
+        change: called with name and content of regular files up to `CHANGE_LIMIT_BYTES`; returns what to store.
 
-    Returns:
-        (digest with prefix, size in bytes).
+    Raises:
+        tarfile.TarError: the source is damaged.
     """
     sink = _Hashing(target)
     with (
         tarfile.open(fileobj=source, mode="r|") as read,
-        tarfile.open(fileobj=sink, mode="w|", format=tarfile.PAX_FORMAT) as write,  # type: ignore[arg-type]
+        tarfile.open(fileobj=cast("BinaryIO", sink), mode="w|", format=tarfile.PAX_FORMAT) as write,
     ):
         for member in read:
             member.mtime = min(int(member.mtime), epoch)
@@ -63,81 +80,73 @@ def normalise_layer(
             member.gid = groups.get(member.name, member.gid)
             member.pax_headers = {}
             if member.isreg():
-                file = read.extractfile(member)
-                assert file is not None
-                if change is not None and member.size < 65536:
+                file = cast("BinaryIO", read.extractfile(member))
+                if change is not None and member.size <= CHANGE_LIMIT_BYTES:
                     data = change(member.name, file.read())
                     member.size = len(data)
-                    write.addfile(member, io.BytesIO(data))
-                else:
-                    write.addfile(member, file)
+                    file = io.BytesIO(data)
+                write.addfile(member, file)
             elif member.isdir() or member.issym() or member.islnk():
                 write.addfile(member)
-    return "sha256:" + sink.digest.hexdigest(), sink.size
+    return Layer("sha256:" + sink.digest.hexdigest(), sink.size)
 
 
 def _dump(value: object) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
 
 
-def manifest(layer_digest: str, layer_size: int, architecture: str) -> tuple[str, bytes, bytes]:
-    """(manifest digest, manifest bytes, config bytes) of a one-layer image."""
+def manifest(layer: Layer, architecture: str) -> tuple[str, bytes, bytes]:
+    """(manifest digest, manifest bytes, config bytes) of a one-layer image; `architecture` as Debian and Go name it."""
     config = _dump(
         {
             "architecture": architecture,
             "config": {"Cmd": ["/bin/bash"], "Env": [ENV_PATH], "StopSignal": "SIGKILL", "WorkingDir": "/"},
             "os": "linux",
-            "rootfs": {"diff_ids": [layer_digest], "type": "layers"},
+            "rootfs": {"diff_ids": [layer.digest], "type": "layers"},
         }
     )
     body = _dump(
         {
             "config": {
-                "digest": "sha256:" + hashlib.sha256(config).hexdigest(),
-                "mediaType": "application/vnd.oci.image.config.v1+json",
+                "digest": digest_bytes(config),
+                "mediaType": f"{_MEDIA}config.v1+json",
                 "size": len(config),
             },
-            "layers": [
-                {
-                    "digest": layer_digest,
-                    "mediaType": "application/vnd.oci.image.layer.v1.tar",
-                    "size": layer_size,
-                }
-            ],
-            "mediaType": "application/vnd.oci.image.manifest.v1+json",
+            "layers": [{"digest": layer.digest, "mediaType": f"{_MEDIA}layer.v1.tar", "size": layer.size}],
+            "mediaType": f"{_MEDIA}manifest.v1+json",
             "schemaVersion": 2,
         }
     )
-    return "sha256:" + hashlib.sha256(body).hexdigest(), body, config
+    return digest_bytes(body), body, config
 
 
-def write_layout(folder: Path, layer: Path, layer_digest: str, architecture: str, name: str) -> str:
-    """Write an OCI image layout around a layer archive (hard-linked or copied); returns the manifest digest."""
-    size = layer.stat().st_size
-    digest, body, config = manifest(layer_digest, size, architecture)
+def write_layout(folder: Path, archive: Path, layer: Layer, architecture: str, name: str) -> str:
+    """Write an OCI image layout around a layer archive (copied); returns the manifest digest.
+
+    Args:
+        folder: receives ``oci-layout``, ``index.json`` and ``blobs/``.
+        archive: the layer, uncompressed.
+        layer: what `archive` is.
+        architecture: of the image.
+        name: reference under which tools list it.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    digest, body, config = manifest(layer, architecture)
     blobs = folder / "blobs" / "sha256"
     blobs.mkdir(parents=True, exist_ok=True)
     for data in (body, config):
         (blobs / hashlib.sha256(data).hexdigest()).write_bytes(data)
-    target = blobs / layer_digest.removeprefix("sha256:")
-    with layer.open("rb") as source, target.open("wb") as file:
-        while piece := source.read(_CHUNK_BYTES):
-            file.write(piece)
+    shutil.copyfile(archive, blobs / layer.digest.removeprefix("sha256:"))
+    entry = {
+        "annotations": {"org.opencontainers.image.ref.name": name},
+        "digest": digest,
+        "mediaType": f"{_MEDIA}manifest.v1+json",
+        "platform": {"architecture": architecture, "os": "linux"},
+        "size": len(body),
+    }
+    index = {"manifests": [entry], "mediaType": f"{_MEDIA}index.v1+json", "schemaVersion": 2}
+    (folder / "index.json").write_bytes(_dump(index))
     (folder / "oci-layout").write_bytes(_dump({"imageLayoutVersion": "1.0.0"}))
-    (folder / "index.json").write_bytes(
-        _dump(
-            {
-                "manifests": [
-                    {
-                        "annotations": {"org.opencontainers.image.ref.name": name},
-                        "digest": digest,
-                        "mediaType": "application/vnd.oci.image.manifest.v1+json",
-                        "platform": {"architecture": architecture, "os": "linux"},
-                        "size": len(body),
-                    }
-                ],
-                "schemaVersion": 2,
-            }
-        )
-    )
     return digest

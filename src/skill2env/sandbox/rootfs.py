@@ -1,65 +1,97 @@
-"""Build the root file system of a catalog base from Debian's packages: no engine, no root needed, same versions same bytes.
+"""The root file system of a catalog base, built from Debian's packages: no engine, no root, same versions same bytes.
 
-Packages are resolved and downloaded by the machine's apt with private folders (so signatures are checked against the machine's keyring),
-unpacked, configured by dpkg inside a sandbox, cleaned, and stored under ``cache_home()/bases/NAME-ARCH/DIGEST``.
+Packages are downloaded by `debian`, unpacked, configured by dpkg inside a sandbox, cleaned, packed into a normalised
+layer whose OCI manifest gives the digest (`oci`), and unpacked from that layer into ``cache_home()/bases/NAME-ARCH``.
+All tiers of `identity` give the same digest; each keeps its own copy, because the owners on disk differ.
 """
 
-import contextlib
+import functools
 import json
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from skill2env.errors import Boundary, InfraError
-from skill2env.sandbox import catalog, mirrors, oci
+from skill2env.records import digest_of
+from skill2env.sandbox import catalog, oci
+from skill2env.sandbox.debian import architecture, download, unpack
 from skill2env.sandbox.identity import Identity, Tier, current_identity
 from skill2env.sandbox.scratch import remove_tree
 from skill2env.sandbox.session import Bind, ResourceLimits, Sandbox, SandboxSpec
+from skill2env.store.files import storage
 from skill2env.store.folders import cache_home
+
+__all__ = ["BaseImage", "architecture", "ensure_base", "export_base"]
 
 Progress = Callable[[str], None]
 _BUILD_TIMEOUT_SEC = 600.0
 _NEEDED_FREE_MB = 900
 
+# Files of ours, written before the first package: what container images of Debian set, too.
+_SETTINGS = r"""
+set -e
+mkdir -p /etc/dpkg/dpkg.cfg.d /etc/apt/apt.conf.d /usr/sbin
+cat > /etc/dpkg/dpkg.cfg.d/container <<'END'
+force-unsafe-io
+path-exclude=/usr/share/doc/*
+path-include=/usr/share/doc/*/copyright
+path-exclude=/usr/share/man/*
+path-exclude=/usr/share/info/*
+path-exclude=/usr/share/locale/*
+path-exclude=/usr/share/lintian/*
+path-exclude=/usr/share/bug/*
+END
+cat > /etc/apt/apt.conf.d/container <<'END'
+APT::Keep-Downloaded-Packages "false";
+APT::AutoRemove::SuggestsImportant "false";
+Acquire::Languages "none";
+Dir::Cache::pkgcache "";
+Dir::Cache::srcpkgcache "";
+END
+printf '#!/bin/sh\nexit 101\n' > /usr/sbin/policy-rc.d
+chmod 755 /usr/sbin/policy-rc.d
+"""
+
+# Dependencies are ignored while unpacking, where there is no good order yet, and honoured while configuring.
 _CONFIGURE = r"""
 set -e
-export DEBIAN_FRONTEND=noninteractive DEBCONF_NONINTERACTIVE_SEEN=true LC_ALL=C SOURCE_DATE_EPOCH=0
-echo root:x:0:0:root:/root:/bin/bash > /etc/passwd
-echo root:x:0: > /etc/group
-opts="--force-depends --force-unsafe-io --force-confnew"
-dpkg $opts --install /run/debs/base-passwd_*.deb
-dpkg $opts --install /run/debs/*.deb || true
-dpkg --force-unsafe-io --configure --pending
-dpkg --audit
+export DEBIAN_FRONTEND=noninteractive DEBCONF_NONINTERACTIVE_SEEN=true LC_ALL=C PYTHONHASHSEED=0
+cp /usr/share/base-passwd/passwd.master /etc/passwd
+cp /usr/share/base-passwd/group.master /etc/group
+dpkg --force-depends --unpack /run/debs/*.deb
+dpkg --configure --pending
 test -z "$(dpkg --audit)"
-update-ca-certificates --fresh >/dev/null
 """
 
 _CLEAN = r"""
 set -e
-rm -rf /var/cache/apt/* /var/lib/apt/lists/* /var/log/* /var/cache/ldconfig/* /var/cache/debconf/*-old /var/tmp/* /tmp/* /root/.[!.]*
-rm -rf /usr/share/man/* /usr/share/info/* /usr/share/locale/* /usr/share/lintian /usr/share/bug
+rm -rf /var/cache/apt/* /var/lib/apt/lists/* /var/log/* /var/cache/ldconfig/* /var/cache/debconf/*-old
+rm -rf /var/tmp/* /tmp/* /root/.[!.]* /usr/share/man/* /usr/share/info/* /usr/share/locale/*
+rm -rf /usr/share/lintian /usr/share/bug
 find /usr/share/doc -mindepth 2 ! -name copyright ! -type d -delete
 find /usr/share/doc -mindepth 1 -type d -empty -delete
 find / -xdev -name __pycache__ -type d -prune -exec rm -rf {} +
 # Byte code keyed by content instead of time: python starts three times faster and the bytes repeat.
 PYTHONHASHSEED=0 python3 -I -m compileall -q -j 1 --invalidation-mode unchecked-hash /usr/lib/python3* || test $? = 1
 rm -f /var/lib/dpkg/*-old /etc/*- /etc/.pwd.lock /etc/resolv.conf /etc/hostname /etc/apt/sources.list
-rm -rf /etc/apt/sources.list.d/* /etc/apt/apt.conf.d/99*
+rm -rf /etc/apt/sources.list.d/*
 : > /etc/machine-id
 printf '127.0.0.1 localhost\n::1 localhost\n' > /etc/hosts
 mkdir -p /var/cache/apt/archives/partial /var/lib/apt/lists/partial /var/log/apt
 chmod 1777 /tmp /var/tmp
 """
 
-_PACK = "cd / && exec tar -cf - --sort=name --numeric-owner --one-file-system --exclude=./dev/* --exclude=./proc/* --exclude=./sys/* --exclude=./run/* ."
+_PACK = (
+    "cd / && exec tar -cf /run/out/raw.tar --sort=name --numeric-owner --one-file-system "
+    "--exclude='./dev/*' --exclude='./proc/*' --exclude='./sys/*' --exclude='./run/*' ."
+)
+_UNPACK = "exec tar -xpf /run/out/layer.tar --numeric-owner -C /run/rootfs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,29 +113,38 @@ class BaseImage:
 def ensure_base(name: str = "debian-bookworm", *, progress: Progress | None = None) -> BaseImage:
     """The base of that name, built on first use (about half a minute) and kept.
 
+    Two processes at once build it once; a killed build leaves nothing that is mistaken for a base.
+
     Raises:
         UserError: no such name.
         InfraError: apt is missing, the mirror cannot be reached, the disk is full, or sandboxes do not work here.
     """
     entry = catalog.lookup(name)
     identity = current_identity()
-    found = _known(name, identity)
+    found = _known(entry, identity)
     if found is not None:
         return found
+    tell = progress or _silent
     home = _home(name)
-    home.mkdir(parents=True, exist_ok=True)
-    if identity.tier is Tier.ROOT:
-        for folder in (cache_home(), home.parent, home):
-            folder.chmod(0o755)
-    with FileLock(home / "build.lock"):
-        found = _known(name, identity)
-        return found if found is not None else _build(entry, home, identity, progress or (lambda _: None))
+    with storage("making the folder of base images", home):
+        home.mkdir(parents=True, exist_ok=True)
+        if identity.tier is Tier.ROOT:
+            for folder in (cache_home(), home.parent, home):
+                folder.chmod(0o755)
+    lock = FileLock(home / "build.lock")
+    try:
+        lock.acquire(timeout=0.2)
+    except Timeout:
+        tell(f"{name}: waiting for another process that builds it")
+        lock.acquire()
+    try:
+        return _known(entry, identity) or _build(entry, home, identity, tell)
+    finally:
+        lock.release()
 
 
-def architecture() -> str:
-    """Debian's name of this machine's architecture."""
-    machine = os.uname().machine
-    return {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine)
+def _silent(_: str) -> None:
+    """Tell nobody."""
 
 
 def _home(name: str) -> Path:
@@ -115,233 +156,151 @@ def _index(identity: Identity) -> str:
     return f"{identity.tier}-{identity.root_uid}.json"
 
 
-def _known(name: str, identity: Identity) -> BaseImage | None:
+@functools.cache
+def _recipe(entry_name: str) -> str:
+    """Digest of everything of ours that decides a base's content: when it changes, the base is built again."""
+    entry = catalog.lookup(entry_name)
+    parts = [_SETTINGS, _CONFIGURE, _CLEAN, entry.suite, list(entry.packages), dict(entry.groups)]
+    return digest_of(parts)
+
+
+def _record(entry: catalog.Base, identity: Identity) -> dict[str, str | int]:
+    """What the index says about the base of this identity; empty when there is none, or one of an older recipe."""
     try:
-        record = json.loads((_home(name) / _index(identity)).read_text())
-        base = BaseImage(name, record["digest"], _home(name) / record["folder"] / "rootfs", architecture())
-    except (OSError, ValueError, KeyError):
+        record = json.loads((_home(entry.name) / _index(identity)).read_text())
+        if record["recipe"] != _recipe(entry.name):
+            return {}
+        return {
+            "digest": str(record["digest"]),
+            "folder": str(record["folder"]),
+            "epoch": int(record["epoch"]),
+        }
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
+def _known(entry: catalog.Base, identity: Identity) -> BaseImage | None:
+    record = _record(entry, identity)
+    if not record:
         return None
-    return base if (base.rootfs / "usr/bin/python3").is_symlink() else None
+    rootfs = _home(entry.name) / str(record["folder"]) / "rootfs"
+    base = BaseImage(entry.name, str(record["digest"]), rootfs, architecture())
+    return base if (rootfs / "usr/bin/python3").is_symlink() else None
 
 
-def _build(entry: catalog.Base, home: Path, identity: Identity, progress: Progress) -> BaseImage:
+def _build(entry: catalog.Base, home: Path, identity: Identity, tell: Progress) -> BaseImage:
     for stale in home.glob("building-*"):
         remove_tree(stale, identity)
     free = shutil.disk_usage(home).free // 2**20
     if free < _NEEDED_FREE_MB:
         raise InfraError(
             Boundary.STORAGE,
-            f"only {free} MB are free below {home}",
-            hint="Free some space, or set SKILL2ENV_CACHE to another disk.",
+            f"only {free} MB are free below {home}, and building a base needs {_NEEDED_FREE_MB}",
+            hint="Free some space, or set SKILL2ENV_CACHE to a folder on another disk.",
         )
-    work = Path(tempfile.mkdtemp(prefix="building-", dir=home))
+    with storage("building a base image", home):
+        work = Path(tempfile.mkdtemp(prefix="building-", dir=home))
+        try:
+            return _build_in(work, entry, home, identity, tell)
+        finally:
+            remove_tree(work, identity)
+
+
+def _build_in(work: Path, entry: catalog.Base, home: Path, identity: Identity, tell: Progress) -> BaseImage:
     work.chmod(0o755)
-    try:
-        progress(f"{entry.name}: downloading Debian packages")
-        debs = _download(entry, work)
-        progress(f"{entry.name}: unpacking {len(list(debs.glob('*.deb')))} packages")
-        tree = work / "unpacked"
-        epoch = _unpack(debs, tree, identity)
-        progress(f"{entry.name}: configuring inside a sandbox")
-        digest, folder = _configure(entry, tree, debs, work, epoch, identity)
-        target = home / folder
-        remove_tree(target, identity)
-        (work / "final").rename(target)
-        record = home / _index(identity)
-        temporary = record.with_suffix(f".{os.getpid()}")
-        temporary.write_text(json.dumps({"digest": digest, "folder": folder}))
-        temporary.rename(record)
-        progress(f"{entry.name}: ready ({digest[:19]})")
-        return BaseImage(entry.name, digest, target / "rootfs", architecture())
-    except OSError as error:
-        raise InfraError(Boundary.STORAGE, f"building {entry.name} failed: {error}") from error
-    finally:
-        remove_tree(work, identity)
+    tell(f"{entry.name}: downloading Debian packages")
+    (work / "apt").mkdir()
+    packages = download(entry, work / "apt")
+    tell(f"{entry.name}: unpacking {len(list(packages.glob('*.deb')))} packages")
+    seed = work / "seed"
+    epoch = unpack(packages, seed)
+    for folder in ("info", "updates", "triggers", "parts"):
+        (seed / "var/lib/dpkg" / folder).mkdir(parents=True, exist_ok=True)
+    for file in ("status", "available"):
+        (seed / "var/lib/dpkg" / file).write_text("")
+    _give_to_guest(seed, identity)
+    tell(f"{entry.name}: configuring them inside a sandbox")
+    _configure(seed, packages, work, identity)
+    tell(f"{entry.name}: storing")
+    layer = _normalise(entry, work, epoch)
+    digest, _, _ = oci.manifest(layer, architecture())
+    _unpack_layer(seed, work, identity)
+    folder = f"{digest.removeprefix('sha256:')[:16]}-{identity.tier}-{identity.root_uid}"
+    remove_tree(home / folder, identity)
+    (work / "final").rename(home / folder)
+    record = {"digest": digest, "folder": folder, "epoch": epoch, "recipe": _recipe(entry.name)}
+    temporary = work / "index.json"
+    temporary.write_text(json.dumps(record, sort_keys=True))
+    temporary.rename(home / _index(identity))
+    tell(f"{entry.name}: ready ({digest[:19]})")
+    return BaseImage(entry.name, digest, home / folder / "rootfs", architecture())
 
 
-def _download(entry: catalog.Base, work: Path) -> Path:
-    """Resolve and download with private apt folders; returns the folder of packages."""
-    if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
-        raise InfraError(
-            Boundary.BUILD,
-            "base images are built from Debian packages and this machine has no apt-get",
-            hint="Use `--sandbox docker` on this machine, or run on Debian or Ubuntu.",
-            transient=False,
-        )
-    apt = work / "apt"
-    for folder in (
-        "etc/sources.list.d",
-        "etc/preferences.d",
-        "etc/apt.conf.d",
-        "etc/trusted.gpg.d",
-        "state/lists/partial",
-        "cache/archives/partial",
-    ):
-        (apt / folder).mkdir(parents=True)
-    (apt / "status").write_text("")
-    if not mirrors.KEYRING.exists():
-        raise InfraError(
-            Boundary.BUILD,
-            f"{mirrors.KEYRING} is missing",
-            hint="apt-get install debian-archive-keyring",
-            transient=False,
-        )
-    (apt / "etc/sources.list").write_text(
-        mirrors.debian_mirror().sources(entry.suite, signed_by=str(mirrors.KEYRING))
-    )
-    options = [
-        f"-oDir::Etc={apt}/etc", f"-oDir::State={apt}/state", f"-oDir::State::status={apt}/status", f"-oDir::Cache={apt}/cache",
-        "-oAPT::Sandbox::User=root", "-oAPT::Install-Recommends=false", "-oAcquire::Languages=none", "-oAcquire::Retries=2",
-        f"-oAPT::Architecture={architecture()}", f"-oAPT::Architectures={architecture()}", "-oDebug::NoLocking=true",
-        *([f"-oAcquire::http::Proxy={mirrors.apt_proxy()}"] if mirrors.apt_proxy() else []),
-    ]  # fmt: skip
-    _apt(["apt-get", *options, "-q", "-y", "-oAPT::Update::Error-Mode=any", "update"])
-    _apt(
-        [
-            "apt-get",
-            *options,
-            "-q",
-            "-y",
-            "--download-only",
-            "install",
-            "?essential",
-            "?priority(required)",
-            *entry.packages,
-        ]
-    )
-    return apt / "cache" / "archives"
-
-
-def _apt(command: list[str]) -> None:
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        check=False,
-        stdin=subprocess.DEVNULL,
-        env={**os.environ, "LC_ALL": "C"},
-    )
-    if done.returncode == 0:
+def _give_to_guest(tree: Path, identity: Identity) -> None:
+    """Make root inside the sandbox the owner of everything; only root must, and may, do that."""
+    if identity.tier is not Tier.ROOT:
         return
-    told = "\n".join((done.stderr or done.stdout).strip().splitlines()[-6:])
-    if "No space left" in told:
-        raise InfraError(Boundary.STORAGE, f"the disk is full while downloading packages: {told}")
-    raise InfraError(
-        Boundary.NETWORK,
-        f"apt could not fetch Debian packages: {told}",
-        hint="Check the network and the mirror in /etc/apt, then run again.",
-    )
-
-
-def _unpack(debs: Path, tree: Path, identity: Identity) -> int:
-    """Unpack all packages over merged /usr folders; returns the newest modification time among their files."""
-    tree.mkdir()
-    for name in ("bin", "sbin", "lib", *(["lib64"] if architecture() == "amd64" else [])):
-        (tree / "usr" / name).mkdir(parents=True)
-        (tree / name).symlink_to(f"usr/{name}")
-    as_user = [] if identity.tier is Tier.ROOT else ["--no-same-owner"]
-    for package in sorted(debs.glob("*.deb")):
-        with subprocess.Popen(
-            ["dpkg-deb", "--fsys-tarfile", str(package)], stdout=subprocess.PIPE
-        ) as archive:
-            done = subprocess.run(
-                ["tar", "-xpf", "-", "--keep-directory-symlink", *as_user, "--exclude=./dev/*", "-C", str(tree)],
-                stdin=archive.stdout, capture_output=True, text=True, check=False,
-            )  # fmt: skip
-        if done.returncode or archive.returncode:
-            raise InfraError(Boundary.BUILD, f"{package.name} could not be unpacked: {done.stderr[-300:]}")
-    epoch = 0
-    for folder, _, names in os.walk(tree):
-        for name in names:
-            with contextlib.suppress(OSError):
-                epoch = max(epoch, int(os.lstat(os.path.join(folder, name)).st_mtime))
-    for name in ("info", "updates", "triggers", "parts"):
-        (tree / "var/lib/dpkg" / name).mkdir(parents=True, exist_ok=True)
-    for name in ("status", "available"):
-        (tree / "var/lib/dpkg" / name).write_text("")
-    if identity.tier is Tier.ROOT:
-        _shift_owners(tree, identity)
-    return epoch
-
-
-def _shift_owners(tree: Path, identity: Identity) -> None:
     for folder, names, files in os.walk(tree):
-        for path in (folder, *(os.path.join(folder, n) for n in (*names, *files))):
-            status = os.lstat(path)
-            if status.st_uid < identity.root_uid:
-                mode = status.st_mode & 0o7777
-                os.chown(
-                    path,
-                    identity.root_uid + status.st_uid,
-                    identity.root_gid + status.st_gid,
-                    follow_symlinks=False,
-                )
-                if mode & 0o6000 and not os.path.islink(path):
-                    os.chmod(path, mode)  # chown clears the set-id bits
+        for name in (".", *names, *files):
+            os.chown(Path(folder, name), identity.root_uid, identity.root_gid, follow_symlinks=False)
 
 
-def _configure(
-    entry: catalog.Base, tree: Path, debs: Path, work: Path, epoch: int, identity: Identity
-) -> tuple[str, str]:
-    """Configure, clean, pack and unpack again as one clean tree; returns (digest, folder name)."""
-    layer = work / "layer.tar"
-    debs.chmod(0o755)
-    # Lists of installed files of ours are not needed, but tar of the merged view is: one layer, no whiteouts.
-    with Sandbox(
-        SandboxSpec(
-            layers=(tree,), binds=(Bind(debs, "/run/debs"),), build=True, limits=ResourceLimits(pids=None)
-        ),
-        identity=identity,
-    ) as box:
-        for doing, script in (("configuring packages", _CONFIGURE), ("cleaning up", _CLEAN)):
-            done = box.exec(["/bin/sh", "-c", script], merge_stderr=True, timeout_sec=_BUILD_TIMEOUT_SEC)
-            if done.return_code:
-                raise InfraError(
-                    Boundary.BUILD,
-                    f"{doing} in the base image failed: {done.stdout[-1500:].decode(errors='replace')}",
-                    transient=False,
-                )
-        packed = work / "raw.tar"
-        done = box.exec(["/bin/sh", "-c", _PACK], timeout_sec=_BUILD_TIMEOUT_SEC, output_limit=2**32)
-        packed.write_bytes(done.stdout)
-        if done.return_code:
-            raise InfraError(
-                Boundary.BUILD,
-                f"packing the base image failed: {done.stderr[-500:].decode(errors='replace')}",
-            )
-    with packed.open("rb") as source, layer.open("wb") as target:
-        layer_digest, size = oci.normalise_layer(
-            source, target, epoch=epoch, groups=entry.groups, change=_normal_content
+def _guest_folder(path: Path, identity: Identity) -> Path:
+    """A new folder that the sandbox may write into."""
+    path.mkdir(parents=True)
+    path.chmod(0o755)
+    _give_to_guest(path, identity)
+    return path
+
+
+def _spec(layer: Path, *binds: Bind) -> SandboxSpec:
+    return SandboxSpec(layers=(layer,), binds=binds, build=True, limits=ResourceLimits(pids=None))
+
+
+def _do(box: Sandbox, doing: str, script: str) -> None:
+    done = box.exec(["/bin/sh", "-c", script], merge_stderr=True, timeout_sec=_BUILD_TIMEOUT_SEC)
+    if done.return_code:
+        told = done.stdout[-1500:].decode(errors="replace")
+        full = "No space left" in told
+        raise InfraError(
+            Boundary.STORAGE if full else Boundary.BUILD,
+            f"{doing} the base image failed: {told}",
+            hint="Make room, or set SKILL2ENV_CACHE to a folder on another disk." if full else "",
+            transient=full,
         )
-    packed.unlink()
-    digest, _, _ = oci.manifest(layer_digest, size, architecture())
-    final = work / "final"
-    rootfs = final / "rootfs"
-    rootfs.mkdir(parents=True)
-    for folder in (final, rootfs):
-        folder.chmod(0o755)
-    if identity.tier is Tier.ROOT:
-        os.chown(rootfs, identity.root_uid, identity.root_gid)
+
+
+def _configure(seed: Path, packages: Path, work: Path, identity: Identity) -> None:
+    """Install every package properly over the seed, clean up, and leave the merged view in ``out/raw.tar``."""
+    packages.chmod(0o755)
+    out = _guest_folder(work / "out", identity)
     with Sandbox(
-        SandboxSpec(
-            layers=(tree,),
-            binds=(Bind(layer, "/run/layer.tar"), Bind(rootfs, "/run/rootfs", writable=True)),
-            build=True,
-            limits=ResourceLimits(pids=None),
-        ),
-        identity=identity,
+        _spec(seed, Bind(packages, "/run/debs"), Bind(out, "/run/out", writable=True)), identity=identity
     ) as box:
-        layer.chmod(0o644)
-        done = box.exec(
-            ["/bin/tar", "-xpf", "/run/layer.tar", "--numeric-owner", "-C", "/run/rootfs"],
-            timeout_sec=_BUILD_TIMEOUT_SEC,
-        )
-        if done.return_code:
-            raise InfraError(
-                Boundary.BUILD,
-                f"unpacking the base image failed: {done.stderr[-500:].decode(errors='replace')}",
-            )
-    return digest, f"{digest.removeprefix('sha256:')[:16]}-{identity.tier}-{identity.root_uid}"
+        _do(box, "preparing", _SETTINGS)
+        _do(box, "configuring", _CONFIGURE)
+        _do(box, "cleaning", _CLEAN)
+        _do(box, "packing", _PACK)
+
+
+def _normalise(entry: catalog.Base, work: Path, epoch: int) -> oci.Layer:
+    """Turn ``out/raw.tar`` into ``out/layer.tar``; returns what it is."""
+    raw, layer = work / "out/raw.tar", work / "out/layer.tar"
+    with raw.open("rb") as source, layer.open("wb") as target:
+        made = oci.normalise_layer(source, target, epoch=epoch, groups=entry.groups, change=_normal_content)
+    raw.unlink()
+    layer.chmod(0o644)
+    return made
+
+
+def _unpack_layer(seed: Path, work: Path, identity: Identity) -> None:
+    """Unpack the layer into ``final/rootfs`` inside the mapping, so that every file has its owner."""
+    (work / "final").mkdir()
+    (work / "final").chmod(0o755)
+    rootfs = _guest_folder(work / "final/rootfs", identity)
+    binds = (Bind(work / "out", "/run/out"), Bind(rootfs, "/run/rootfs", writable=True))
+    with Sandbox(_spec(seed, *binds), identity=identity) as box:
+        _do(box, "unpacking", _UNPACK)
 
 
 def _normal_content(name: str, data: bytes) -> bytes:
@@ -349,3 +308,37 @@ def _normal_content(name: str, data: bytes) -> bytes:
     if name in ("./etc/shadow", "./etc/gshadow"):
         return re.sub(rb"(?m)^([^:\n]*:[^:\n]*):\d+:", rb"\1:0:", data)
     return data
+
+
+def export_base(name: str, folder: Path) -> str:
+    """Write a base as an OCI image layout, to be pushed to a registry by any tool; returns the manifest digest.
+
+    Packs the files as they are on disk now, so it also proves that they still have the digest of the base.
+
+    Raises:
+        UserError: no such name.
+        InfraError: the base cannot be built, was changed on disk, or `folder` cannot be written.
+    """
+    base, identity = ensure_base(name), current_identity()
+    entry = catalog.lookup(name)
+    record = _record(entry, identity)
+    with storage("exporting a base image", folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        work = Path(tempfile.mkdtemp(prefix="building-", dir=_home(name)))
+        try:
+            work.chmod(0o755)
+            out = _guest_folder(work / "out", identity)
+            with Sandbox(_spec(base.rootfs, Bind(out, "/run/out", writable=True)), identity=identity) as box:
+                _do(box, "packing", _PACK)
+            layer = _normalise(entry, work, int(record["epoch"]))
+            digest, _, _ = oci.manifest(layer, base.architecture)
+            if digest != base.digest:
+                raise InfraError(
+                    Boundary.STORAGE,
+                    f"the base {name} was changed on disk: it is {digest} and should be {base.digest}",
+                    hint="`skill2env cache clear` removes it; the next run builds it again.",
+                    transient=False,
+                )
+            return oci.write_layout(folder, out / "layer.tar", layer, base.architecture, base.reference)
+        finally:
+            remove_tree(work, identity)
