@@ -194,7 +194,7 @@ def _command_sections(command: Any, path: str, *, skip_own: bool = True) -> Iter
             continue
         here = f"{path} {name}"
         yield f"## `{here}`\n"
-        yield _paragraphs(sub.help)
+        yield _paragraphs(sub.help or _table_help(here))
         if getattr(sub, "commands", None):
             yield from _command_sections(sub, here)
         else:
@@ -202,12 +202,19 @@ def _command_sections(command: Any, path: str, *, skip_own: bool = True) -> Iter
             yield _parameters(sub)
 
 
+def _table_help(path: str) -> str:
+    """The one-line help of a verb whose own text is empty."""
+    from skill2env.cli.main import VERBS
+
+    return VERBS.get(path.removeprefix("skill2env "), "")
+
+
 def _usage(command: Any) -> str:
     words = [" [OPTIONS]"]
     for item in command.params:
         if item.param_type_name == "argument":
             name = (item.metavar or item.name).strip("[]").upper()
-            many = "..." if item.nargs == -1 else ""
+            many = "..." if item.nargs == -1 and not name.endswith("...") else ""
             words.append(f" {name}{many}" if item.required else f" [{name}{many}]")
     return "".join(words)
 
@@ -237,6 +244,8 @@ def _one_line(text: str | None) -> str:
 
 def _default(item: Any) -> str:
     value = item.default
+    if isinstance(item.show_default, str):
+        return f" (default: {item.show_default})"
     if callable(value) or value in (None, False, True, (), [], "") or not getattr(item, "show_default", True):
         return ""
     if isinstance(value, StrEnum):
