@@ -50,7 +50,19 @@ _SIDECARS = frozenset(
     {"_meta.json", "skill-report.json", "skill.oms.sig", "skill-card.md", "TOME.json", "agents/openai.yaml"}
 )
 SCRIPT_ENDINGS = (".py", ".sh", ".bash", ".js", ".mjs", ".ts", ".rb", ".pl", ".r", ".ps1", ".php", ".lua")
-TEXT_ENDINGS = (*SCRIPT_ENDINGS, ".md", ".txt", ".csv", ".tsv", ".json", ".yaml", ".yml", ".toml", ".xml", ".html")
+TEXT_ENDINGS = (
+    *SCRIPT_ENDINGS,
+    ".md",
+    ".txt",
+    ".csv",
+    ".tsv",
+    ".json",
+    ".yaml",
+    ".yml",
+    ".toml",
+    ".xml",
+    ".html",
+)
 
 
 def is_leftover(name: str, *, folder: bool) -> bool:

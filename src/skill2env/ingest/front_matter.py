@@ -79,7 +79,9 @@ def _start(lines: list[str], where: str, result: FrontMatter) -> int | None:
     if index is None:
         return None
     if index > first:
-        result.found.append(note("late-front-matter", f"it starts in line {index + 1}", f"{where}:{index + 1}"))
+        result.found.append(
+            note("late-front-matter", f"it starts in line {index + 1}", f"{where}:{index + 1}")
+        )
     if not _FENCE.fullmatch(lines[index]):
         result.found.append(note("odd-fence", lines[index].strip(), f"{where}:{index + 1}"))
     return index

@@ -14,7 +14,7 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from skill2env.ingest.text import clean
 
-MAX_DEPTH = 16
+MAX_DEPTH = 32
 MAX_ITEMS = 5_000
 MAX_CHARS = 1_000_000
 """Of all scalars together, after aliases are copied."""
@@ -22,7 +22,7 @@ _YAML_1_1_WORDS = frozenset({"yes", "no", "on", "off", "y", "n"})
 """Text for YAML 1.2 and here, booleans for YAML 1.1 and so for many clients."""
 
 
-class BadYaml(Exception):  # noqa: N818  # a finding about the text, caught right here
+class BadYaml(Exception):  # a finding about the text, caught right here
     """The block is no valid YAML mapping. `line` is 0-based within the block, None when unknown."""
 
     def __init__(self, reason: str, line: int | None = None) -> None:
@@ -54,12 +54,17 @@ def parse(block: str) -> Block:
     Raises:
         BadYaml: it is no valid YAML, or no mapping.
     """
+    if _flow_depth(block) > MAX_DEPTH:  # the parser's work grows with the square of the depth
+        raise BadYaml("brackets nested too deep", 0)
     yaml = YAML(typ="safe", pure=True)
     try:
         node: Node | None = yaml.compose(block)
     except MarkedYAMLError as error:
-        mark: Any = error.problem_mark or error.context_mark
-        raise BadYaml(str(error.problem or error.context or "not YAML"), mark.line if mark else None) from None
+        problem = cast("Any", error)
+        mark = problem.problem_mark or problem.context_mark
+        raise BadYaml(
+            str(problem.problem or problem.context or "not YAML"), mark.line if mark else None
+        ) from None
     except Exception as error:
         # The parser also fails with plain errors of Python on odd text, recursion included; all mean "not YAML".
         raise BadYaml(type(error).__name__) from None
@@ -68,6 +73,20 @@ def parse(block: str) -> Block:
     if not isinstance(node, MappingNode):
         raise BadYaml("the block is no list of keys and values", 0)
     return _Reader(block).read(node)
+
+
+def _flow_depth(block: str) -> int:
+    """An upper bound of how deep brackets are nested; brackets in quotes count as well, which costs little."""
+    depth = deepest = 0
+    for char in block:
+        if char in "[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif char in "]}":
+            depth -= 1
+        elif char == "\n":
+            depth = max(depth, 0)
+    return deepest
 
 
 class _Reader:

@@ -1,0 +1,171 @@
+"""The package or repository around a skill: what it says about its licence, and where it came from.
+
+Looks at metadata files only, walks up a few folders, and stops at what owns the skill, at the home folder, and at folders
+that anybody may write to, so that a stray file in a temporary folder grants nothing.
+"""
+
+import json
+import os
+import re
+import stat
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from skill2env.ingest.text import decode
+
+MAX_LEVELS = 8
+_MAX_BYTES = 4 * 2**20
+_LICENCE_FILE = re.compile(
+    r"(?:licen[cs]e|copying|unlicense)(?:[-_.][\w-]+)?(?:\.(?:txt|md|rst))?", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Surrounding:
+    """One folder above a skill."""
+
+    folder: Path
+    up: str
+    """``../`` as often as needed."""
+    licence_files: tuple[str, ...] = ()
+    declared: str = ""
+    """Licence as the package metadata states it."""
+    declared_in: str = ""
+    """Path of that metadata relative to `folder`."""
+    package: str = ""
+    """``pypi:NAME==VERSION`` or ``npm:NAME@VERSION``."""
+    owner: bool = False
+    """A repository or package root: nothing above it says anything about the skill."""
+
+
+def surroundings(root: Path, entry: str) -> Iterator[Surrounding]:
+    """The folders above a skill, nearest first, and the skill's own folder before them for its package metadata.
+
+    Args:
+        root: the skill's folder, free of links.
+        entry: its entry file, to be found in a wheel's list of files.
+    """
+    folder, up = root, ""
+    for level in range(MAX_LEVELS + 1):
+        if level and _is_border(folder):
+            return
+        found = _look(folder, up, (root / entry).relative_to(folder).as_posix())
+        yield found
+        if found.owner:
+            return
+        folder, up = folder.parent, f"../{up}"
+
+
+def licence_file_names(folder: Path) -> tuple[str, ...]:
+    """Names of licence files in a folder, plain ones first."""
+    try:
+        names = [item.name for item in os.scandir(folder) if item.is_file(follow_symlinks=False)]
+    except OSError:
+        return ()
+    return tuple(
+        sorted((name for name in names if _LICENCE_FILE.fullmatch(name)), key=lambda name: (len(name), name))
+    )
+
+
+def read_text(path: Path) -> str:
+    """Content of a small regular file that is no link; empty otherwise."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with os.fdopen(handle, "rb") as file:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                return ""
+            return decode(file.read(_MAX_BYTES)).text
+    except OSError:
+        return ""
+
+
+def _is_border(folder: Path) -> bool:
+    try:
+        mode = folder.stat().st_mode
+    except OSError:
+        return True
+    return folder.parent == folder or folder == Path.home() or bool(mode & stat.S_IWOTH)
+
+
+def _look(folder: Path, up: str, entry: str) -> Surrounding:
+    try:
+        names = set(os.listdir(folder))
+    except OSError:
+        return Surrounding(folder, up)
+    facts = _wheel(folder, names, entry) or _npm(folder, names) or _pyproject(folder, names) or {}
+    return Surrounding(
+        folder,
+        up,
+        licence_files=licence_file_names(folder) if up else (),
+        owner=bool(facts) or ".git" in names,
+        **facts,
+    )
+
+
+def _wheel(folder: Path, names: set[str], entry: str) -> dict[str, str] | None:
+    """Metadata of the wheel beside the package, when its list of files names the skill."""
+    infos = sorted(name for name in names if name.endswith(".dist-info"))
+    for name in infos:
+        record = read_text(folder / name / "RECORD")
+        listed = f"{entry}," in record
+        if not listed and (record or len(infos) > 1 or folder.name in {"site-packages", "dist-packages"}):
+            continue
+        head = read_text(folder / name / "METADATA").partition("\n\n")[0]
+
+        def value(key: str, head: str = head) -> str:
+            match = re.search(rf"^{key}:[ \t]*(\S.*)$", head, re.MULTILINE | re.IGNORECASE)
+            return match[1].strip() if match else ""
+
+        classifier = re.search(r"^Classifier: License :: (?:OSI Approved :: )?(.+)$", head, re.MULTILINE)
+        told = value("License-Expression") or value("License")
+        return {
+            "declared": told if told and len(told) < 200 else classifier[1] if classifier else "",
+            "declared_in": f"{name}/METADATA",
+            "package": f"pypi:{value('Name')}=={value('Version')}" if value("Name") else "",
+        }
+    return None
+
+
+def _npm(folder: Path, names: set[str]) -> dict[str, str] | None:
+    if "package.json" not in names:
+        return None
+    try:
+        data: Any = json.loads(read_text(folder / "package.json"))
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(data, dict) or not isinstance(data.get("name"), str):  # pyright: ignore[reportUnknownMemberType]
+        return None  # a fragment, not a package
+    package: dict[str, Any] = data
+    stated: Any = package.get("license") or package.get("licenses") or ""
+    if isinstance(stated, list):
+        stated = stated[0] if stated else ""  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(stated, dict):
+        stated = stated.get("type", "")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    version = package.get("version")
+    return {
+        "declared": stated if isinstance(stated, str) else "",
+        "declared_in": "package.json",
+        "package": f"npm:{package['name']}@{version}" if isinstance(version, str) else "",
+    }
+
+
+def _pyproject(folder: Path, names: set[str]) -> dict[str, str] | None:
+    if "pyproject.toml" not in names:
+        return None
+    try:
+        project: Any = tomllib.loads(read_text(folder / "pyproject.toml")).get("project")
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(project, dict):
+        return None
+    stated: Any = project.get("license", "")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    if isinstance(stated, dict):
+        stated = stated.get("text", "")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    return {
+        "declared": stated if isinstance(stated, str) else "",
+        "declared_in": "pyproject.toml",
+        "package": "",
+    }
