@@ -88,6 +88,8 @@ NEUTRAL: list[dict[str, Any]] = [
     {"author.recordings": "/elsewhere"},
     {"sandbox.kind": "docker"},
     {"sandbox.allow_unlimited": True},
+    {"sandbox.allow_degraded": True},
+    {"author.accept_stale": True},
     {"budget.usd": 3.0},
     {"verify.infra_retries": 5},
     {"publish.name": "a/b"},

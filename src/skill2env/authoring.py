@@ -61,7 +61,7 @@ def judge(batch: Batch, item: ItemWork) -> Verdict:
     """
     candidate = item.candidate
     assert candidate is not None
-    inputs = _check_inputs(batch, candidate.path, candidate.contract)
+    inputs = _check_inputs(batch, candidate.path, candidate.contract) | {"sandbox": batch.parts.degraded}
     kept = batch.recall("verify", item.subject, inputs)
     if kept is not None:
         return Verdict.model_validate(kept)

@@ -56,6 +56,8 @@ class AuthorConfig(Part):
     """Model for authors that call one, as ``provider/model``. Empty for authors without a model."""
     recordings: Path | None = None
     """Folder of recorded sessions for the ``recorded`` author. Relative to the configuration file."""
+    accept_stale: bool = False
+    """Replay recordings of a skill that has changed since."""
 
 
 class PlanConfig(Part):
@@ -94,6 +96,8 @@ class SandboxConfig(Part):
     """Which environment runs trials."""
     allow_unlimited: bool = False
     """Accept a machine that cannot enforce a requested limit on memory, processes or CPU."""
+    allow_degraded: bool = False
+    """Publish also from a sandbox with a single uid, where agent and root are one; the task then says so."""
 
 
 class PublishConfig(Part):

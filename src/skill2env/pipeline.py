@@ -16,7 +16,7 @@ from skill2env.create import SessionNote
 from skill2env.create.freeze import freeze_digest
 from skill2env.create.outcome import CreateRejected
 from skill2env.diversify import SpecRequest, sample_batch
-from skill2env.errors import InfraError, UserError
+from skill2env.errors import Boundary, InfraError, UserError
 from skill2env.ingest import load_skill
 from skill2env.plan import Plan, plan_workflows
 from skill2env.progress import Event, EventKind
@@ -136,6 +136,7 @@ def _take_plan(work: SkillWork, plan: Plan) -> None:
 def diversify_stage(batch: Batch, _: None) -> None:
     """Workflows of all skills -> specs, drawn at once, before any author sees one; earlier draws stand."""
     batch.drop_doubles()
+    _advise_authors(batch)
     batch.ledger.set_skills(batch.run, [work.row for work in batch.skills if work.row])
     planned = {work.known.digest: work for work in batch.skills if not work.ended}
     requests = [
@@ -166,6 +167,31 @@ def diversify_stage(batch: Batch, _: None) -> None:
         key=lambda item: item.spec.task_name,
     )
     batch.ledger.set_items(batch.run, [Item(i.key, i.spec.task_name, i.subject) for i in batch.items])
+
+
+def _advise_authors(batch: Batch) -> None:
+    """Say plainly which author would serve the skills that this one cannot."""
+    names = {
+        reason: [
+            work.label for work in batch.skills if work.row is not None and work.row.reason == reason.value
+        ]
+        for reason in (SkipReason.NO_CODE, SkipReason.CODE_NOT_ALIVE, SkipReason.NO_RECORDING)
+    }
+    unable = names[SkipReason.NO_CODE] + names[SkipReason.CODE_NOT_ALIVE]
+    if unable:
+        batch.advise(
+            f"{len(unable)} skill(s) hold no code that runs here ({_some(unable)}): they need recorded sessions"
+            " (--recordings DIR) or an author with a model"
+        )
+    if unrecorded := names[SkipReason.NO_RECORDING]:
+        batch.advise(
+            f"{len(unrecorded)} skill(s) have no recorded sessions ({_some(unrecorded)}): --author code serves skills"
+            " that carry code, an author with a model serves all"
+        )
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def create_stage(batch: Batch, item: ItemWork) -> None:
@@ -205,7 +231,7 @@ def _reject_early(batch: Batch, item: ItemWork, outcome: CreateRejected) -> None
         status=VerdictStatus.REJECTED, reason=outcome.reason, message=outcome.message, gates=outcome.gates
     )
     kept = batch.relative(outcome.path) if outcome.path else ""
-    detail = "; ".join((outcome.message, *outcome.details[:3])) if outcome.details else outcome.message
+    detail = "; ".join(dict.fromkeys((outcome.message, *outcome.details[:3])))
     attempt = batch.close(
         item, AttemptStatus.REJECTED, reason=outcome.reason.value, detail=detail, candidate=kept
     )
@@ -250,6 +276,9 @@ def publish_stage(batch: Batch, _: None) -> None:
     )
     if not accepted and not standing:
         return
+    if accepted and batch.parts.degraded and not batch.config.sandbox.allow_degraded:
+        _hold_back(batch, accepted)
+        accepted = []
     batch.published, outcomes = publish(
         [
             Accepted(i.key, i.candidate, i.verdict, i.of.known, i.of.path)
@@ -259,7 +288,7 @@ def publish_stage(batch: Batch, _: None) -> None:
         batch.dataset,
         name=batch.config.publish.name,
         description=batch.config.publish.description,
-        task_toml=_task_toml,
+        task_toml=lambda item: _task_toml(item, batch.parts.degraded),
         identity=batch.identity(),
         ended=_ended(batch, standing),
     )
@@ -285,7 +314,22 @@ def _note_published(batch: Batch, item: ItemWork, outcome: Published) -> None:
     batch.progress(Event(EventKind.NOTE, item.label, item.outcome))
 
 
-def _task_toml(accepted: Accepted) -> str:
+def _hold_back(batch: Batch, accepted: list[ItemWork]) -> None:
+    """Leave accepted items pending, because their sandbox could not tell the agent from root."""
+    from skill2env.sandbox.identity import SUBUID_FIX
+
+    detail = f"accepted, but not published from a single-uid sandbox. {SUBUID_FIX}, or --allow-degraded"
+    for item in accepted:
+        assert item.candidate is not None
+        kept = batch.relative(item.candidate.path)
+        attempt = batch.close(
+            item, AttemptStatus.INFRA, reason=Boundary.SANDBOX.value, detail=detail, candidate=kept
+        )
+        batch.ledger.put_attempt(batch.run, attempt)
+    batch.advise(f"{len(accepted)} task(s) {detail}")
+
+
+def _task_toml(accepted: Accepted, note: str) -> str:
     from skill2env.harbor.task_toml import Provenance, render_task_toml
 
     candidate = accepted.candidate
@@ -295,6 +339,7 @@ def _task_toml(accepted: Accepted) -> str:
         prompt_digests=[candidate.prompt_digest] if candidate.prompt_digest else [],
         base_image=candidate.base_image,
         gates=accepted.verdict.gates,
+        notes=[note] if note else [],
     )
     return render_task_toml(candidate.spec, candidate.contract, accepted.skill, provenance)
 

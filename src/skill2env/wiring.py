@@ -364,6 +364,15 @@ class Parts:
                 infra_retries=config.verify.infra_retries,
             )
 
+    @cached_property
+    def degraded(self) -> str:
+        """What a reader of the published task must know about the sandbox its gates ran in; empty when nothing."""
+        from skill2env.sandbox.identity import Tier, current_identity
+
+        if self.gates.sandbox.name == "namespace" and current_identity().tier is Tier.SINGLE:
+            return f"degraded: {Tier.SINGLE.value}"
+        return ""
+
     def cancel(self) -> None:
         """Stop running trials."""
         if self._used_trials:
@@ -428,6 +437,9 @@ def _make_author(config: RunConfig) -> Author:
     from skill2env.authors.registry import AuthorSettings, make_author
 
     settings = AuthorSettings(
-        model=config.author.model, recordings=config.author.recordings, cache=cache_home() / "authors"
+        model=config.author.model,
+        recordings=config.author.recordings,
+        accept_stale=config.author.accept_stale,
+        cache=cache_home() / "authors",
     )
     return make_author(config.author.name, settings)

@@ -35,6 +35,10 @@ def compile(  # noqa: A001
         ),
     ] = None,
     recordings: Annotated[Path | None, typer.Option(help="Folder of recorded sessions.")] = None,
+    accept_stale: Annotated[
+        bool, typer.Option("--accept-stale", help="Replay recordings of a skill that has changed since.")
+    ] = False,
+    model: Annotated[str | None, typer.Option(help="Model of the author, as PROVIDER/MODEL.")] = None,
     workflows: Annotated[
         int | None, typer.Option(help="Workflows asked for per skill.", show_default="3")
     ] = None,
@@ -52,6 +56,10 @@ def compile(  # noqa: A001
     ] = None,
     allow_unlimited: Annotated[
         bool, typer.Option("--allow-unlimited", help="Run where a requested limit cannot be enforced.")
+    ] = False,
+    allow_degraded: Annotated[
+        bool,
+        typer.Option("--allow-degraded", help="Publish also from a sandbox where agent and root are one."),
     ] = False,
     max_repairs: Annotated[
         int | None, typer.Option(help="Repairs of a failing reference solution.", show_default="2")
@@ -75,6 +83,8 @@ def compile(  # noqa: A001
     flags = {
         "author.name": author,
         "author.recordings": str(recordings) if recordings else None,
+        "author.accept_stale": accept_stale or None,
+        "author.model": model,
         "plan.workflows": workflows,
         "plan.variants": variants,
         "seed": seed,
@@ -82,6 +92,7 @@ def compile(  # noqa: A001
         "workers": workers,
         "sandbox.kind": sandbox,
         "sandbox.allow_unlimited": allow_unlimited or None,
+        "sandbox.allow_degraded": allow_degraded or None,
         "create.max_repairs": max_repairs,
         "budget.usd": budget_usd,
     }

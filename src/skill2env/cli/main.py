@@ -34,6 +34,7 @@ VERBS: dict[str, str] = {
 }
 """Verb -> one-line help. `skill2env.cli.VERB` holds it as `app`, a Typer."""
 
+_COMPLETION = ("install_completion", "show_completion")
 COMPLETION_VARIABLE = "_SKILL2ENV_COMPLETE"
 
 
@@ -50,6 +51,7 @@ class LazyVerbs(MutableMapping[str, Any]):
             module = import_module(f"skill2env.cli.{name}")
             command = typer.main.get_command(module.app)
             command.name = name
+            command.params = [p for p in command.params if p.name not in _COMPLETION]  # the root has them
             self._loaded[name] = command
         return self._loaded[name]
 

@@ -16,6 +16,7 @@ _REASONS: Mapping[Reason, str] = {
     Reason.FREEZE_BROKEN: "Let the solution session write below solution/ only; everything else is sealed.",
     Reason.SOLUTION_EXHAUSTED: "Read the verifier's output of the last round in the evidence: when the instruction does"
     " not say what is graded, compile again with another seed, else allow more rounds.",
+    Reason.TAKEN_DOWN: "Nothing to mend: the owner does not want it. `skill2env dataset show` lists the take-downs.",
     Reason.DUPLICATE: "Nothing to mend: the dataset holds this task. Another seed or workflow gives another one.",
 }
 
@@ -35,6 +36,7 @@ _SKIPS: Mapping[SkipReason, str] = {
     SkipReason.NO_STABLE_BEHAVIOUR: "Make the code's output independent of time, chance and set order.",
     SkipReason.NO_FAULT_FOUND: "Add tests or examples that reach more of the code, or use another author.",
     SkipReason.NO_RECORDING: "Record a session with `skill2env record`, or use another author.",
+    SkipReason.UNREADABLE: "Give SKILL.md to the user who compiles, as a regular file inside the skill's folder.",
     SkipReason.AUTHOR_GAVE_UP: "Read the session's messages in the run folder; try another model or seed.",
 }
 
