@@ -16,7 +16,7 @@ from pathlib import Path
 
 from skill2env.authors.protocol import Author, Refusal, identity_for
 from skill2env.authors.staging import lay_out
-from skill2env.authors.workspace import DEFAULT_LIMITS, CollectLimits, TakenFile
+from skill2env.authors.workspace import DEFAULT_LIMITS, CollectLimits, TakenFile, path_problem
 from skill2env.config import SolutionMode
 from skill2env.create.cache import NO_CACHE, PhaseCache, SessionResult
 from skill2env.create.contract import DOCKERFILE, SKIP_FILE, choose, pin_base, read_contract, read_skip
@@ -261,11 +261,12 @@ class _Job:
     def _install(self, session: Session, shown: dict[str, TakenFile], sealed: Seal) -> None:
         """Prove that the session kept to solution/, and take only that."""
         result = session.result
-        outside = [item for item in result.refusals if not item.path.startswith(f"{SOLUTION_FOLDER}/")]
-        changes = compare(shown, result.files)
-        lines = (*changes.lines(), *(f"refused {item.message}" for item in outside))
-        sealed.restore(self.task)
+        outside = [item for item in result.refusals if _is_sealed_place(item.path)]
         # A session whose own transport refused its files hands in none, which says nothing about the sealed ones.
+        changes = () if result.reply.refused else compare(shown, result.files).lines()
+        lines = (*changes, *(f"refused {item.message}" for item in outside))
+        sealed.restore(self.task)
+        # With other refusals the list of files is incomplete, and what it lacks need not have been deleted.
         if outside or (lines and not result.refusals):
             raise rejected(
                 Reason.FREEZE_BROKEN,
@@ -291,6 +292,11 @@ class _Job:
         _raise_if_infra(verdict)
         sealed.restore(self.task)
         return verdict
+
+
+def _is_sealed_place(path: str) -> bool:
+    """Whether a refused entry lies in the task, outside ``solution/``; a path that is none is only unsafe."""
+    return path == "." or (not path.startswith(f"{SOLUTION_FOLDER}/") and not path_problem(path))
 
 
 def _raise_if_infra(verdict: Verdict) -> None:
