@@ -74,14 +74,14 @@ def _what_is_there(folder: Path, names: list[str]) -> str:
     for name in filter(is_entry_name, names):
         path = folder / name
         if path.is_symlink():
-            return f"{name} is a link that leads out of the folder, in a circle or nowhere; copy the real file in its place"
+            return f"{name} is a link that leads out of the folder, in a circle or nowhere; copy the real file here"
         return f"{name} is there, but it is no regular file"
     below = [
         name for name in names if any(usable_entry(folder / name, entry) for entry in (ENTRY, ENTRY.lower()))
     ]
     if below:
-        more = " ..." if len(below) > 3 else ""
-        return f"skills lie one level below: {', '.join(below[:3])}{more}; give one of them, or see `skill2env skill list`"
+        shown = ", ".join(below[:3]) + (" ..." if len(below) > 3 else "")
+        return f"skills lie one level below: {shown}; give one of them, or see `skill2env skill list`"
     alike = [name for name in names if name in _LOOKALIKES]
     if alike:
         return f"found {', '.join(alike)}; a skill needs a SKILL.md with a name and a description"

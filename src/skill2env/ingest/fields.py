@@ -3,7 +3,7 @@
 import hashlib
 import re
 import unicodedata
-from typing import Any
+from typing import Any, cast
 
 from skill2env.ingest.front_matter import FrontMatter
 from skill2env.ingest.quirks import note
@@ -33,7 +33,7 @@ MAX_COMPATIBILITY_CHARS = 500
 
 
 def slugify(name: str) -> str:
-    """``[a-z0-9-]{1,64}`` made from any name; a name without a single Latin letter or digit gives ``skill-`` and a hash."""
+    """``[a-z0-9-]{1,64}`` made from any name; without a Latin letter or digit, ``skill-`` and a hash."""
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
     slug = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:MAX_NAME_CHARS].strip("-")
     return slug or f"skill-{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:8]}"
@@ -44,7 +44,7 @@ def as_text(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(filter(None, map(as_text, value)))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
     if isinstance(value, dict):
-        pairs: dict[str, Any] = value
+        pairs = cast("dict[str, Any]", value)
         return ", ".join(f"{key}: {as_text(inner)}" for key, inner in pairs.items())
     return "" if value is None else str(value)
 

@@ -1,7 +1,7 @@
 """The block between `---` lines at the top of an entry file: where it is, and what it says.
 
-Strict first, then key by key (`recovery`); nothing is mended or dropped without a diagnostic. Line numbers in diagnostics
-are those of the file.
+Strict first, then key by key (`recovery`); nothing is mended or dropped without a diagnostic. Line numbers in
+diagnostics are those of the file.
 """
 
 import re

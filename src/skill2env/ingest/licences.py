@@ -1,7 +1,7 @@
 """Licence evidence of a skill: what is said, where, and what it means in SPDX terms.
 
-Strength follows `LicenceEvidence`: a licence file in the folder, the front matter, the author's own repository or package,
-the licence of a collection. A refusal is never outweighed by a permission.
+Strength follows `LicenceEvidence`: a licence file in the folder, the front matter, the author's own repository or
+package, the licence of a collection. A refusal is never outweighed by a permission.
 """
 
 import re
@@ -27,7 +27,7 @@ _STATEMENT_CHARS = 200
 class Terms:
     """What was found."""
 
-    licence: Licence = Licence()
+    licence: Licence = field(default_factory=Licence)
     package: str = ""
     """The package around the skill, empty when there is none."""
     found: list[Diagnostic] = field(default_factory=list[Diagnostic])
@@ -133,7 +133,7 @@ def _from_surroundings(root: Path, around: list[Surrounding]) -> Iterator[Licenc
 
 def _is_collection(root: Path, around: list[Surrounding]) -> bool:
     """Signs that the folder around holds other people's skills, so that its licence is not the author's grant."""
-    if any((root / name).path() for name in _SOURCE_SIDECARS):
+    if any((root / name).is_file() for name in _SOURCE_SIDECARS):
         return True
     inner = [place.folder.name for place in around]
     if any(_OWNER_AT_REPOSITORY.fullmatch(name) for name in inner):

@@ -1,7 +1,7 @@
 """The package or repository around a skill: what it says about its licence, and where it came from.
 
-Looks at metadata files only, walks up a few folders, and stops at what owns the skill, at the home folder, and at folders
-that anybody may write to, so that a stray file in a temporary folder grants nothing.
+Looks at metadata files only, walks up a few folders, and stops at what owns the skill, at the home folder, and at
+folders that anybody may write to, so that a stray file in a temporary folder grants nothing.
 """
 
 import json
@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from skill2env.ingest.text import decode
 
@@ -138,7 +138,7 @@ def _npm(folder: Path, names: set[str]) -> dict[str, str] | None:
         return None
     if not isinstance(data, dict) or not isinstance(data.get("name"), str):  # pyright: ignore[reportUnknownMemberType]
         return None  # a fragment, not a package
-    package: dict[str, Any] = data
+    package = cast("dict[str, Any]", data)
     stated: Any = package.get("license") or package.get("licenses") or ""
     if isinstance(stated, list):
         stated = stated[0] if stated else ""  # pyright: ignore[reportUnknownVariableType]

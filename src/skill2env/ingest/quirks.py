@@ -3,9 +3,11 @@
 The numbers (Q1..Q48) are those of a catalogue that was measured on 96,854 public skills; 0 means an addition of ours.
 `docs/ingest.md` prints this table, and a test holds one bad skill for each code.
 
-Severities: ``info`` when nothing is lost, ``warn`` when something was guessed, refused or should be looked at, ``error`` when
-the skill cannot be used as it is.
+Severities: ``info`` when nothing is lost, ``warn`` when something was guessed, refused or should be looked at,
+``error`` when the skill cannot be used as it is.
 """
+
+# ruff: noqa: E501  # tables: one line an entry
 
 from dataclasses import dataclass
 

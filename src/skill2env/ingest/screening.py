@@ -4,6 +4,8 @@ Text is data here, never obeyed. Every rule first looks for plain words, which i
 Regular expressions over prose are signs, not proof: security handbooks quote attacks, and a mention of a key is no need.
 """
 
+# ruff: noqa: E501  # tables: one line an entry
+
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

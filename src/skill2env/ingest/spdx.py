@@ -1,5 +1,7 @@
 """From words to SPDX: short statements such as ``MIT License``, and whole licence texts."""
 
+# ruff: noqa: E501  # tables: one line an entry
+
 import functools
 import re
 from typing import Any

@@ -18,8 +18,8 @@ _CUE = re.compile(
 )
 _HEADING = re.compile(r"(#{1,5})\s+(.*?)\s*#*\s*")
 _SECTION = re.compile(
-    r"\b(?:when (?:not )?to (?:use|apply|activate|invoke|trigger|run)|when should|use (?:this )?when|use cases?|triggers?"
-    r"|trigger (?:phrases|conditions|words)|activation|applicability|when not to use)\b"
+    r"\b(?:when (?:not )?to (?:use|apply|activate|invoke|trigger|run)|when should|use (?:this )?when|use cases?"
+    r"|triggers?|trigger (?:phrases|conditions|words)|activation|applicability|when not to use)\b"
     r"|何时使用|使用场景|使用时机|触发|いつ使|使用する|トリガー|사용 시점|cu[aá]ndo us|quando us|quand util|wann ",
     re.IGNORECASE,
 )

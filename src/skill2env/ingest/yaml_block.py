@@ -1,8 +1,8 @@
 """One YAML block as plain JSON values, strictly and within bounds.
 
-Every scalar becomes the text as it was written (``name: 123``, ``yes`` and dates stay text, ``1.10`` stays ``1.10``) and null
-becomes None, so nothing is lost to a type guess. Nothing is ever constructed from a tag, aliases are copied within a
-budget, and any failure of the parser on untrusted text is a `BadYaml`.
+Every scalar becomes the text as it was written (``name: 123``, ``yes`` and dates stay text, ``1.10`` stays
+``1.10``) and null becomes None, so nothing is lost to a type guess. Nothing is ever constructed from a tag, aliases
+are copied within a budget, and any failure of the parser on untrusted text is a `BadYaml`.
 """
 
 from dataclasses import dataclass, field
