@@ -12,6 +12,7 @@ import contextlib
 import importlib
 import json
 import os
+import resource
 import runpy
 import shutil
 import signal
@@ -23,7 +24,12 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from values import MAX_TEXT, Decoder, Encoder, Unsupported, same  # noqa: E402
 
 CHANNEL = 3
-SECONDS_A_CASE = 6.0
+CPU_SECONDS_A_CASE = 4.0
+WALL_SECONDS_A_CASE = 12.0
+MAX_DEATHS = 5
+"""Cases of one module that may die before the rest is given up; bounds the time of code that hangs."""
+MAX_MEMORY_BYTES = 768 * 2**20
+MAX_FILE_BYTES = 8 * 2**20
 MAX_FILES = 24
 
 
@@ -160,19 +166,31 @@ def _answer(case: Any, outcome: dict[str, Any]) -> None:
 
 
 def _fresh_folder(work: Path) -> None:
-    if work.exists():
+    if not work.is_dir() or os.listdir(work):
         shutil.rmtree(work, ignore_errors=True)
-    work.mkdir(parents=True, exist_ok=True)
+        work.mkdir(parents=True, exist_ok=True)
 
 
-def run_one(project: Project, case: Any, observe: Any = None) -> None:
-    """Fork, run `case` there, answer. `observe` (planning only) wraps the run and may add to the outcome."""
+def _limit() -> None:
+    """Keep one case from taking the machine: time, memory, file size."""
+    signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS_A_CASE)
+    signal.setitimer(signal.ITIMER_REAL, WALL_SECONDS_A_CASE)
+    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_FILE_BYTES, MAX_FILE_BYTES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def run_one(project: Project, case: Any, observe: Any = None) -> bool:
+    """Fork, run `case` there, answer; False when it died.
+
+    `observe` (planning only) wraps the run and may add to the outcome.
+    """
     _fresh_folder(project.work)
     pid = os.fork()
     if pid == 0:
         status = 3
         try:
-            signal.setitimer(signal.ITIMER_REAL, SECONDS_A_CASE)
+            _limit()
             log = str(project.work) + ".log"
             outcome = run_case(project, case, log) if observe is None else observe(project, case, log)
             _answer(case, outcome)
@@ -180,18 +198,19 @@ def run_one(project: Project, case: Any, observe: Any = None) -> None:
         except Unsupported:
             _answer(case, {"unsupported": True})
             status = 0
+        except MemoryError:
+            status = 4
         finally:
             os._exit(status)
     _, status = os.waitpid(pid, 0)
     if status != 0:
         _answer(case, {"died": True})
+    return status == 0
 
 
 def run_all(project: Project, cases: list[Any], observe: Any = None) -> None:
     """All cases, in order of their modules; commands never share a process with imported modules."""
-    for case in cases:
-        if case["kind"] == "command":
-            run_one(project, case, observe)
+    _run_some(project, [case for case in cases if case["kind"] == "command"], observe)
     for file in sorted({case["file"] for case in cases if case["kind"] == "function"}):
         mine = [case for case in cases if case["kind"] == "function" and case["file"] == file]
         pid = os.fork()
@@ -201,10 +220,17 @@ def run_all(project: Project, cases: list[Any], observe: Any = None) -> None:
                 os.chdir(project.work)
                 project.module(file)
             with contextlib.suppress(BaseException):
-                for case in mine:
-                    run_one(project, case, observe)
+                _run_some(project, mine, observe)
             os._exit(0)
         os.waitpid(pid, 0)
+
+
+def _run_some(project: Project, cases: list[Any], observe: Any) -> None:
+    deaths = 0
+    for case in cases:
+        deaths += not run_one(project, case, observe)
+        if deaths >= MAX_DEATHS:
+            return
 
 
 def main() -> None:
