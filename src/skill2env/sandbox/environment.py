@@ -2,44 +2,86 @@
 
     harbor run -p TASK -a oracle -e skill2env.sandbox:NamespaceEnvironment
 
-Covers: shared and separate verifiers (a fresh copy of environment/ or tests/Dockerfile), prebuilt catalog images, users, working
-directory, environment variables, limits, health checks, artifacts, no-network. Does not cover yet: compose services, public and allowlist
-networks in trials, GPUs.
+Covers: shared and separate verifiers (a fresh copy of environment/ or tests/Dockerfile), prebuilt catalog images,
+users, working directory, environment variables, limits, health checks, artifacts, no-network. Does not cover:
+compose services, public and allowlist networks in trials, GPUs, Windows.
+
+Nothing here blocks the event loop: every call that waits does so in a thread of its own, and cancelling the awaiting
+task kills what that thread started.
 """
 
 import asyncio
+import contextlib
+import json
 import threading
-from concurrent.futures import ThreadPoolExecutor
+import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, override
 
 from harbor.environments.base import BaseEnvironment, ExecResult
 from harbor.environments.capabilities import EnvironmentCapabilities, EnvironmentResourceCapabilities
+from harbor.environments.definition import should_use_prebuilt_docker_image
 from harbor.environments.options import EnvironmentOptions
-from harbor.models.task.config import NetworkMode
+from harbor.models.task.config import NetworkMode, TaskConfig
+from harbor.models.task.verifier_mode import task_has_any_shared_verifier
 from pydantic import Field
 
-from skill2env.errors import UserError
+from skill2env.errors import Boundary, InfraError, UserError
+from skill2env.sandbox.identity import SUBUID_FIX, Identity, Tier, current_identity, find_identity, user_name
 from skill2env.sandbox.images import BuiltImage, build_image, resolve_image
-from skill2env.sandbox.session import ResourceLimits, Sandbox, SandboxSpec
+from skill2env.sandbox.limits import Confinement, default_memory_mb
+from skill2env.sandbox.session import (
+    Command,
+    ExecOutcome,
+    ResourceLimits,
+    Sandbox,
+    SandboxSpec,
+    kill_started_by,
+)
 
 TRIAL_PIDS = 512
-TIMEOUT_EXIT_CODE = 124
-_pool_lock = threading.Lock()
-_pool: ThreadPoolExecutor | None = None
+TRIAL_STORAGE_MB = 10240
+"""What a trial may write when its task sets no limit: a runaway program must not fill the machine's disk."""
+ROOT_USERS = frozenset({None, "", "root", "0", 0})
 
 
-def _threads() -> ThreadPoolExecutor:
-    """One wide pool for all sandboxes: its threads only wait for pipes."""
-    global _pool  # noqa: PLW0603 (made on first use, lives as long as the process)
-    with _pool_lock:
-        if _pool is None:
-            _pool = ThreadPoolExecutor(max_workers=256, thread_name_prefix="sandbox")
-        return _pool
+async def off_loop[T](function: Callable[[], T], *, on_cancel: Callable[[int], object] | None = None) -> T:
+    """Run a function that waits in a thread of its own.
 
+    Args:
+        function: what to run.
+        on_cancel: called with the thread's identifier when the awaiting task is cancelled, to end what it waits for.
+            The thread never keeps the process alive.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
 
-async def _off_loop[**P, R](function: "Any", *args: Any, **kwargs: Any) -> Any:
-    return await asyncio.get_running_loop().run_in_executor(_threads(), lambda: function(*args, **kwargs))
+    def deliver(result: T | None, error: BaseException | None) -> None:
+        if future.cancelled():
+            return
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(result)  # pyright: ignore[reportArgumentType]
+
+    def work() -> None:
+        result, problem = None, None
+        try:
+            result = function()
+        except BaseException as error:
+            problem = error
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(deliver, result, problem)
+
+    thread = threading.Thread(target=work, name="sandbox-call", daemon=True)
+    thread.start()
+    try:
+        return await future
+    except asyncio.CancelledError:
+        if on_cancel is not None and thread.ident is not None:
+            on_cancel(thread.ident)
+        raise
 
 
 class NamespaceOptions(EnvironmentOptions):
@@ -47,6 +89,15 @@ class NamespaceOptions(EnvironmentOptions):
 
     image_map: dict[str, str] = Field(
         default_factory=dict, description="Image references of other people's tasks -> names of our catalog."
+    )
+    tier: str = Field(
+        default="", description="Identity tier: root, subuid or single-uid; empty for the best."
+    )
+    allow_unlimited: bool = Field(
+        default=False, description="Run even when a limit that the task asks for cannot be enforced here."
+    )
+    keep: bool = Field(
+        default=False, description="Keep what was written, below the cache folder's kept/, when a trial ends."
     )
 
 
@@ -56,9 +107,9 @@ class NamespaceEnvironment(BaseEnvironment):
     options_model = NamespaceOptions
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
         self._sandbox: Sandbox | None = None
         self.image: BuiltImage | None = None
+        super().__init__(*args, **kwargs)
 
     @staticmethod
     @override
@@ -75,6 +126,32 @@ class NamespaceEnvironment(BaseEnvironment):
     def resource_capabilities(cls) -> EnvironmentResourceCapabilities:
         return EnvironmentResourceCapabilities(cpu_limit=True, memory_limit=True, fractional_cpus=True)
 
+    # ---------------------------------------------------------------------------------------- before the start
+
+    @property
+    def _settings(self) -> NamespaceOptions:
+        options = self.options
+        return options if isinstance(options, NamespaceOptions) else NamespaceOptions()
+
+    @property
+    def identity(self) -> Identity:
+        """How ids map in this sandbox.
+
+        Raises:
+            UserError: the tier of the options is not possible here.
+        """
+        return find_identity(self._settings.tier) if self._settings.tier else current_identity()
+
+    @property
+    def limits(self) -> ResourceLimits:
+        """What the trial may use: what the task asks for, and bounds that protect the machine where it does not."""
+        return ResourceLimits(
+            cpus=self._effective_cpus,
+            memory_mb=self._effective_memory_mb or default_memory_mb(),
+            pids=TRIAL_PIDS,
+            storage_mb=self._effective_storage_mb or TRIAL_STORAGE_MB,
+        )
+
     @override
     def _validate_definition(self) -> None:
         if (self.environment_dir / "docker-compose.yaml").exists():
@@ -86,60 +163,132 @@ class NamespaceEnvironment(BaseEnvironment):
             raise FileNotFoundError(
                 f"{self.environment_dir} has no Dockerfile and the task names no docker_image"
             )
-        if self._network_policy.network_mode != NetworkMode.NO_NETWORK:
+        mode = self._network_policy.network_mode
+        if mode != NetworkMode.NO_NETWORK:
             raise UserError(
-                f"the namespace sandbox runs tasks without a network; this one asks for {self._network_policy.network_mode.value}",
+                f"the namespace sandbox runs tasks without a network; this one asks for {mode.value}",
                 hint='Set network_mode = "no-network" in task.toml, or run with `--sandbox docker`.',
             )
+        self._validate_users()
+        self._validate_limits()
 
-    def _image_map(self) -> dict[str, str]:
-        options = self.options
-        return dict(options.image_map) if isinstance(options, NamespaceOptions) else {}
+    def _validate_users(self) -> None:
+        """With a single uid, an agent could read and rewrite what root puts beside it for the verifier."""
+        if self.identity.several_users:
+            return
+        task = self._task()
+        if task is not None and task.agent.user not in ROOT_USERS and task_has_any_shared_verifier(task):
+            raise UserError(
+                f"agent user {task.agent.user!r} and a shared verifier need several user ids, and this machine gives "
+                f"{user_name()!r} one",
+                hint=f"As root: {SUBUID_FIX.replace('USER', user_name())}",
+            )
 
-    def _build(self) -> BuiltImage:
-        prebuilt = self.task_env_config.docker_image
-        if prebuilt and not (self.environment_dir / "Dockerfile").exists():
-            return resolve_image(prebuilt, image_map=self._image_map())
+    def _validate_limits(self) -> None:
+        confinement = Confinement(self.limits, self.identity)
+        confinement.release()
+        absent = confinement.enforced.absent
+        if absent and not self._settings.allow_unlimited:
+            raise UserError(
+                f"this machine cannot enforce the task's limit on {', '.join(absent)}",
+                hint="Run as root or with delegated control groups, or allow it with --allow-unlimited.",
+            )
+
+    def _task(self) -> TaskConfig | None:
+        """The task that this environment belongs to; None when its file cannot be read from here."""
+        try:
+            text = (self.environment_dir.parent / "task.toml").read_text(encoding="utf-8")
+            return TaskConfig.model_validate(tomllib.loads(text))
+        except (OSError, ValueError):
+            return None
+
+    # ---------------------------------------------------------------------------------------- life
+
+    def _build(self, *, prebuilt: bool) -> BuiltImage:
+        image_map = dict(self._settings.image_map)
+        if prebuilt and self.task_env_config.docker_image:
+            return resolve_image(self.task_env_config.docker_image, image_map=image_map)
         return build_image(
             self.environment_dir,
-            image_map=self._image_map(),
+            image_map=image_map,
             timeout_sec=self.task_env_config.build_timeout_sec,
         )
 
     @override
     async def start(self, force_build: bool) -> None:
-        self.image = await _off_loop(self._build)
-        limits = ResourceLimits(
-            cpus=self._effective_cpus,
-            memory_mb=self._effective_memory_mb,
-            pids=TRIAL_PIDS,
-            storage_mb=self._effective_storage_mb,
-        )
-        self._sandbox = Sandbox(
-            SandboxSpec(
-                layers=self.image.layers, limits=limits, hostname=self.environment_name[:60] or "task"
-            )
-        )
-        await _off_loop(self._sandbox.start)
-        workdir = self._workdir()
-        if workdir != "/":
-            await _off_loop(self._sandbox.exec, ["/bin/mkdir", "-p", "--", workdir])
-        await self._upload_environment_dir_after_start()
-        await self.ensure_dirs(self._mount_targets(writable_only=True))
+        """Build what is not cached, start the sandbox, and make the folders that Harbor expects.
 
-    def _workdir(self) -> str:
+        Raises:
+            BuildFailed: the Dockerfile is at fault.
+            InfraError: the machine is.
+        """
+        prebuilt = should_use_prebuilt_docker_image(
+            self.environment_dir,
+            docker_image=self.task_env_config.docker_image,
+            force_build=force_build,
+        )
+        image = await off_loop(lambda: self._build(prebuilt=prebuilt), on_cancel=kill_started_by)
+        self.image = image
+        spec = SandboxSpec(layers=image.layers, limits=self.limits)
+        sandbox = Sandbox(spec, identity=self.identity)
+        self._sandbox = sandbox
+        await off_loop(sandbox.start)
+        # One command for all that has to exist; the base class would start a shell for each.
+        folders = self._mount_targets(writable_only=True)
+        script = 'mkdir -p -- "$@" && shift && { [ $# = 0 ] || chmod 777 -- "$@"; }'
+        made = await self._run(["/bin/sh", "-c", script, "sh", self.workdir, *folders], user="root", cwd="/")
+        if made.return_code:
+            told = made.stderr.decode(errors="replace").strip()
+            raise RuntimeError(f"the image does not let {self.workdir} and Harbor's folders exist: {told}")
+        await self._upload_environment_dir_after_start()
+
+    @property
+    def workdir(self) -> str:
+        """Where commands run that name no folder."""
         return self.task_env_config.workdir or (self.image.config.workdir if self.image else "") or "/"
 
     @override
     async def stop(self, delete: bool) -> None:
+        """Kill everything inside and remove what it wrote; waits for it even when cancelled."""
         sandbox, self._sandbox = self._sandbox, None
-        if sandbox is not None:
-            await asyncio.shield(_off_loop(sandbox.stop))
+        if sandbox is None:
+            return
+        keep = self.session_id if self._settings.keep or not delete else ""
+        task = asyncio.ensure_future(off_loop(lambda: self._end(sandbox, keep)))
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            await asyncio.wait([task])
+            raise
+
+    def _end(self, sandbox: Sandbox, keep: str) -> None:
+        kept = sandbox.stop(keep=keep)
+        if kept is not None:
+            self.logger.info(f"kept what the sandbox wrote: {kept}")
+        self._note(sandbox)
+
+    def _note(self, sandbox: Sandbox) -> None:
+        """Write beside the trial's results how it was confined."""
+        folder = self.trial_paths.trial_dir
+        role = self.session_id.removeprefix(f"{folder.name}__").replace("/", "_")
+        note = {
+            "tier": sandbox.identity.tier.value,
+            "degraded": "" if sandbox.identity.several_users else "single-uid",
+            "hard": sandbox.enforced.hard,
+            "watched": sandbox.enforced.watched,
+            "absent": sandbox.enforced.absent,
+            "breach": sandbox.breach,
+        }
+        with contextlib.suppress(OSError):
+            if folder.is_dir():
+                (folder / f"sandbox-{role}.json").write_text(json.dumps(note, indent=2) + "\n")
 
     def _running(self) -> Sandbox:
         if self._sandbox is None:
-            raise RuntimeError("the sandbox is not running")
+            raise InfraError(Boundary.SANDBOX, "the sandbox is not running", transient=False)
         return self._sandbox
+
+    # ---------------------------------------------------------------------------------------- commands
 
     @override
     async def exec(
@@ -150,15 +299,17 @@ class NamespaceEnvironment(BaseEnvironment):
         timeout_sec: int | None = None,
         user: str | int | None = None,
     ) -> ExecResult:
-        assert self.image is not None
+        """Run a command line with bash; see the base class.
+
+        Raises:
+            RuntimeError: the time ran out; the command and all its descendants are dead.
+            InfraError: the sandbox ended.
+        """
         who = self._resolve_user(user)
-        done = await _off_loop(
-            self._running().exec,
-            ["/bin/bash", "-c", command],
-            cwd=cwd or self._workdir(),
-            env={**self.image.config.env, **(self._merge_env(env) or {})},
-            user=who if who is not None else self.image.config.user or None,
-            timeout_sec=timeout_sec,
+        if who is None and self.image is not None:
+            who = self.image.config.user or None
+        done = await self._run(
+            ["/bin/bash", "-c", command], user=who, cwd=cwd or self.workdir, env=env, timeout_sec=timeout_sec
         )
         if done.timed_out:
             raise RuntimeError(f"Command timed out after {timeout_sec} seconds")
@@ -168,19 +319,55 @@ class NamespaceEnvironment(BaseEnvironment):
             return_code=done.return_code,
         )
 
+    async def _run(
+        self,
+        argv: list[str],
+        *,
+        user: str | int | None,
+        cwd: str,
+        env: dict[str, str] | None = None,
+        timeout_sec: float | None = None,
+    ) -> ExecOutcome:
+        sandbox = self._running()
+        if sandbox.identity.tier is Tier.SINGLE:
+            user = None  # `_validate_users` has refused what this would make unsafe
+        image_env = dict(self.image.config.env) if self.image else {}
+        variables = {**image_env, **(self._merge_env(env) or {})}
+        started: list[Command] = []
+        cancelled = threading.Event()
+
+        def work() -> ExecOutcome:
+            command = sandbox.start_command(argv, cwd=cwd, env=variables, user=user)
+            started.append(command)
+            if cancelled.is_set():
+                command.kill()
+            return command.wait(timeout_sec)
+
+        def kill(_thread: int) -> None:
+            cancelled.set()
+            for command in started:
+                command.kill()
+
+        return await off_loop(work, on_cancel=kill)
+
+    # ---------------------------------------------------------------------------------------- files
+
     @override
     async def upload_file(self, source_path: Path | str, target_path: str) -> None:
-        await _off_loop(self._running().put, Path(source_path), target_path)
+        sandbox = self._running()
+        await off_loop(lambda: sandbox.put(Path(source_path), target_path))
 
     @override
     async def upload_dir(self, source_dir: Path | str, target_dir: str) -> None:
-        await _off_loop(self._running().put, Path(source_dir), target_dir)
+        sandbox = self._running()
+        await off_loop(lambda: sandbox.put(Path(source_dir), target_dir))
 
     @override
     async def download_file(self, source_path: str, target_path: Path | str) -> None:
-        await _off_loop(self._running().get, source_path, Path(target_path))
+        sandbox = self._running()
+        await off_loop(lambda: sandbox.get(source_path, Path(target_path)))
 
     @override
     async def download_dir(self, source_dir: str, target_dir: Path | str) -> None:
-        Path(target_dir).mkdir(parents=True, exist_ok=True)
-        await _off_loop(self._running().get, source_dir, Path(target_dir))
+        sandbox = self._running()
+        await off_loop(lambda: sandbox.get(source_dir, Path(target_dir), links=True))

@@ -87,10 +87,14 @@ class Launched:
         poll.register(self._init, select.POLLIN)
         return bool(poll.poll(timeout_sec * 1000))
 
+    def signal(self) -> None:
+        """Kill everything inside, without waiting for it."""
+        with contextlib.suppress(OSError):
+            signal.pidfd_send_signal(self._init, signal.SIGKILL)
+
     def kill(self) -> None:
         """Kill everything inside and wait for it."""
-        with contextlib.suppress(ProcessLookupError):
-            signal.pidfd_send_signal(self._init, signal.SIGKILL)
+        self.signal()
         self.wait(END_TIMEOUT_SEC)
         self.process.kill()
         self.process.wait()

@@ -114,6 +114,11 @@ class Confinement:
         self._group.remove()
 
 
+def default_memory_mb() -> int:
+    """Memory for a sandbox whose user sets no limit: three quarters of this machine's, in MiB."""
+    return int(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // _MIB * 3 // 4)
+
+
 _NAMES = ("cpus", "memory_mb", "pids", "storage_mb")
 
 

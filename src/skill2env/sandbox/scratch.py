@@ -158,8 +158,22 @@ class Scratch:
             raise InfraError(Boundary.STORAGE, f"cannot make {folder}: {error}") from error
         return own
 
-    def remove(self) -> None:
-        """Delete the private folders; a kept upper stays."""
+    def remove(self, *, keep: str = "") -> Path | None:
+        """Delete the private folders; a caller's upper stays.
+
+        Args:
+            keep: move the private upper to this name below the cache folder's ``kept/`` instead.
+
+        Returns:
+            Where it was kept; None when it was not.
+        """
+        kept = None
+        if keep and self.upper.parent == self.folder:
+            kept = self.folder.parent.parent / "kept" / keep.replace("/", "_")
+            with contextlib.suppress(OSError):
+                kept.parent.mkdir(exist_ok=True)
+                remove_tree(kept, self.identity)
+                self.upper.rename(kept)
         if self.work.parent != self.folder:
             remove_tree(self.work, self.identity)
         else:
@@ -167,6 +181,7 @@ class Scratch:
                 (self.work / "work").rmdir()
         remove_tree(self.folder, self.identity)
         os.close(self.lock)
+        return kept
 
 
 def guest_folder(identity: Identity) -> Path:

@@ -26,7 +26,17 @@ from skill2env.sandbox.layout import DEFAULT_PATH, INSIDE, PROXY_PORT, Bind, arg
 from skill2env.sandbox.limits import DEFAULT_LIMITS, Confinement, Enforced, ResourceLimits
 from skill2env.sandbox.watch import Watched, watcher
 
-__all__ = ["PROXY_PORT", "Bind", "Command", "ExecOutcome", "ResourceLimits", "Sandbox", "SandboxSpec"]
+__all__ = [
+    "PROXY_PORT",
+    "Bind",
+    "Command",
+    "ExecOutcome",
+    "ResourceLimits",
+    "Sandbox",
+    "SandboxSpec",
+    "kill_all",
+    "kill_started_by",
+]
 
 OUTPUT_LIMIT_BYTES = 16 * 2**20
 TIMED_OUT = 124
@@ -136,12 +146,14 @@ class Sandbox:
         """Which limits are hard, watched or absent; filled when started."""
         self.breach = ""
         """The limit for which everything inside was killed last, in words."""
-        self._lock = threading.Lock()
+        self._life = threading.RLock()
+        """Held while starting and stopping: a stop that comes early waits for the start to end."""
         self._launched: Launched | None = None
         self._scratch: scratch.Scratch | None = None
         self._channel: Channel | None = None
         self._confinement: Confinement | None = None
         self._watched: Watched | None = None
+        self._stopped = False
 
     def __enter__(self) -> Self:
         self.start()
@@ -158,21 +170,25 @@ class Sandbox:
         Raises:
             InfraError: see the class.
         """
-        if self._scratch is not None:
-            raise RuntimeError("a sandbox is started once")
-        try:
-            self._scratch = scratch.Scratch.make(self.identity, self.spec.upper)
-            self._confinement = Confinement(self.spec.limits, self.identity)
-            self.enforced = self._confinement.enforced
-            self._launch(self._scratch, self._confinement)
-            if not self.channel.wait_ready(_START_TIMEOUT_SEC):
-                raise self._start_error()
-            self._watch(self._scratch)
-            if self.spec.proxy_socket is not None:
-                self._start_relay()
-        except BaseException:
-            self.stop()
-            raise
+        with self._life:
+            if self._stopped:
+                raise InfraError(
+                    Boundary.SANDBOX, "the sandbox was stopped before it started", transient=False
+                )
+            _alive[self] = threading.get_ident()
+            try:
+                self._scratch = scratch.Scratch.make(self.identity, self.spec.upper)
+                self._confinement = Confinement(self.spec.limits, self.identity)
+                self.enforced = self._confinement.enforced
+                self._launch(self._scratch, self._confinement)
+                if not self.channel.wait_ready(_START_TIMEOUT_SEC):
+                    raise self._start_error()
+                self._watch(self._scratch)
+                if self.spec.proxy_socket is not None:
+                    self._start_relay()
+            except BaseException:
+                self.stop()
+                raise
 
     def _launch(self, folders: scratch.Scratch, confinement: Confinement) -> None:
         spec = self.spec
@@ -255,24 +271,38 @@ class Sandbox:
             self._launched.kill()
         raise InfraError(Boundary.SANDBOX, f"the sandbox was ended: {why}")
 
-    def stop(self) -> None:
-        """Kill everything inside, wait for it, and remove the private upper layer."""
-        with self._lock:
+    def stop(self, *, keep: str = "") -> Path | None:
+        """Kill everything inside, wait for it, and remove the private upper layer. A later call does nothing.
+
+        Args:
+            keep: move the private upper layer to this name below the cache folder's ``kept/`` instead.
+
+        Returns:
+            Where it was kept; None when it was removed.
+        """
+        with self._life:
+            self._stopped = True
+            _alive.pop(self, None)
             launched, self._launched = self._launched, None
             channel, self._channel = self._channel, None
             folders, self._scratch = self._scratch, None
             confinement, self._confinement = self._confinement, None
             watched, self._watched = self._watched, None
-        if watched is not None:
-            watcher.remove(watched)
+            if watched is not None:
+                watcher.remove(watched)
+            if launched is not None:
+                launched.end()
+            if channel is not None:
+                channel.close()
+            if confinement is not None:
+                confinement.release()
+            return folders.remove(keep=keep) if folders is not None else None
+
+    def kill(self) -> None:
+        """Kill everything inside at once; commands that wait end with an `InfraError`. `stop` is still needed."""
+        launched = self._launched
         if launched is not None:
-            launched.end()
-        if channel is not None:
-            channel.close()
-        if confinement is not None:
-            confinement.release()
-        if folders is not None:
-            folders.remove()
+            launched.signal()
 
     @property
     def running(self) -> bool:
@@ -436,3 +466,20 @@ class Sandbox:
         """True when process 1 ended within the time."""
         channel = self._channel
         return channel is None or channel.ended.wait(timeout_sec)
+
+
+_alive: dict[Sandbox, int] = {}
+"""Sandboxes that are started and not stopped, and the thread that started each."""
+
+
+def kill_started_by(thread: int) -> None:
+    """Kill the sandboxes that a thread started and still waits for, so that it ends soon."""
+    for sandbox, owner in tuple(_alive.items()):
+        if owner == thread:
+            sandbox.kill()
+
+
+def kill_all() -> None:
+    """Kill every sandbox of this process; whoever waits for one gets an `InfraError`."""
+    for sandbox in tuple(_alive):
+        sandbox.kill()
