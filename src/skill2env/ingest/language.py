@@ -1,10 +1,11 @@
 """A guess at the language of prose, from its script and its commonest words. Good enough to say "not English"."""
 
 import re
+from collections import Counter
 
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|https?://\S+|<[^>\n]{1,200}>", re.DOTALL)
 _WORD = re.compile(r"[^\W\d_]+")
-_SAMPLE_CHARS = 40_000
+_SAMPLE_CHARS = 12_000
 _SCRIPTS = (
     ("ja", re.compile("[\u3040-\u30ff]")),
     ("ko", re.compile("[\uac00-\ud7af\u1100-\u11ff]")),
@@ -35,14 +36,16 @@ _MIN_WORDS = 25
 def guess_language(text: str) -> str:
     """ISO 639-1 code of the likely language; empty when there is too little prose to tell."""
     sample = _CODE.sub(" ", text[:_SAMPLE_CHARS])
-    letters = sum(map(str.isalpha, sample))
-    for code, pattern in _SCRIPTS:
-        if letters and len(pattern.findall(sample)) > _SCRIPT_SHARE * letters:
-            return code
-    words = [word.lower() for word in _WORD.findall(sample)]
-    if len(words) < _MIN_WORDS:
+    if not sample.isascii():
+        letters = sum(map(str.isalpha, sample))
+        for code, pattern in _SCRIPTS:
+            if letters and len(pattern.findall(sample)) > _SCRIPT_SHARE * letters:
+                return code
+    words = Counter(_WORD.findall(sample.lower()))
+    total = words.total()
+    if total < _MIN_WORDS:
         return ""
-    counts = {code: sum(map(words.count, common)) for code, common in _WORDS.items()}
+    counts = {code: sum(words[word] for word in common) for code, common in _WORDS.items()}
     best = max(counts, key=lambda code: (counts[code], code == "en"))
     # Lists of terms and tables use few common words at all; then there is no evidence against English.
-    return best if counts[best] > 0.03 * len(words) or best == "en" else ""
+    return best if counts[best] > 0.03 * total or best == "en" else ""

@@ -32,14 +32,14 @@ _CASE = re.RegexFlag(0)
 # fmt: off
 _RULES = (
     _rule("injection-like", "ignore|disregard|forget", r"\b(?:ignore|disregard|forget) (?:all |any )?(?:of )?(?:the |your |my )?(?:previous|prior|above|earlier) (?:instructions|prompts|rules|messages)"),
-    _rule("injection-like", "user", r"\b(?:do not|don't|never) (?:tell|inform|alert|reveal (?:this|it) to|show (?:this|it) to|mention (?:this|it) to) the user\b"),
+    _rule("injection-like", "the user", r"\b(?:do not|don't|never) (?:tell|inform|alert|reveal (?:this|it) to|show (?:this|it) to|mention (?:this|it) to) the user\b"),
     _rule("injection-like", "<system|</system|[inst]|<|im_start", r"</?(?:system|system_prompt|system-reminder)>|\[/?INST\]|<\|im_start\|>"),
     _rule("injection-like", "must always|bypass|override", r"\byou must always use this skill\b|\b(?:bypass|override) (?:all |any |your )?(?:safety|guardrails|system prompt)\b"),
     _rule("malware-lure", "base64", r"[\"'`\s][A-Za-z0-9+/]{40,}={0,2}[\"'`]?\s*\|\s*base64\s+(?:-d|-D|--decode)\b[^\n|]{0,40}\|\s*(?:ba|z)?sh\b"),
     _rule("malware-lure", "glot.io|rentry|pastebin|snippet", r"https?://(?:www\.)?(?:glot\.io/snippets|rentry\.co|pastebin\.com/raw|paste\.[\w.]+)/\S+"),
-    _rule("malware-lure", "pass", r"\b(?:extract|unzip|unpack|archive|\.zip)\b[^\n]{0,80}\bpass(?:word|phrase|code)? ?(?:[:=]|is\b|with)[ `'\"*]{1,4}[\w-]{3,}"),
+    _rule("malware-lure", "password|passphrase|passcode", r"\b(?:extract|unzip|unpack|archive|\.zip)\b[^\n]{0,80}\bpass(?:word|phrase|code)? ?(?:[:=]|is\b|with)[ `'\"*]{1,4}[\w-]{3,}"),
     _rule("piped-download", "curl|wget", r"\b(?:curl|wget)\b[^\n|]{0,300}\|\s*(?:sudo\s+)?(?:(?:ba|z|da|k)?sh|python3?|node|perl)\b"),
-    _rule("piped-download", "iwr|irm|invoke-", r"\b(?:iwr|irm|invoke-webrequest|invoke-restmethod)\b[^\n|]{0,200}\|\s*(?:iex|invoke-expression)\b"),
+    _rule("piped-download", "iwr |irm |invoke-web|invoke-rest", r"\b(?:iwr|irm|invoke-webrequest|invoke-restmethod)\b[^\n|]{0,200}\|\s*(?:iex|invoke-expression)\b"),
     _rule("piped-download", "base64|b64decode", r"\bbase64\s+(?:-d|-D|--decode)\b[^\n|]{0,80}\|\s*(?:ba|z)?sh\b|\b(?:exec|eval)\(\s*(?:base64\.)?b64decode\("),
     _rule("destructive-command", "rm -", r"\brm\s+(?:-\w+\s+)*-\w*r\w*\s+(?:-\w+\s+|--no-preserve-root\s+)*(?:/|~|\$HOME)(?:/?\*|/)?(?=[\s`\"';]|$)"),
     _rule("secret-like", "akia|sk-|ghp_|github_pat|xox|aiza", r"\bAKIA(?!IOSFODNN7EXAMPLE)[0-9A-Z]{16}\b|\bsk-(?:[a-z]+-)?[A-Za-z0-9]{32,}\b|\bghp_[A-Za-z0-9]{36}\b|\bgithub_pat_\w{60,}|\bxox[abprs]-[0-9A-Za-z-]{20,}|\bAIza[\w-]{35}\b", _CASE),
@@ -50,9 +50,9 @@ _RULES = (
     _rule("absolute-path", "~/|/users/|/home/|/mnt/|/root/|\\users", r"(?<![\w:/.~-])(?:~/[.\w-]+|/Users/[\w.-]+|/home/[\w.-]+|/root/[\w.-]+|/mnt/[\w.-]+)|\b[A-Z]:\\{1,2}Users\\"),
 )
 _NEEDS = (
-    ("a key or token", "key|token", r"\bapi[ _-]?keys?\b|\b(?:access|bearer|auth|api)[ _-]tokens?\b|\b[A-Z0-9]{2,}_(?:API_KEY|TOKEN|SECRET)\b"),
-    ("an account", "log|sign|oauth|account", r"\b(?:log(?:ged)? in(?:to)?|sign(?:ed)? in|oauth2?|create an account|your account)\b"),
-    ("the network", "http|curl|requests|fetch", r"\bcurl\s+[^\n]{0,80}https?://|\brequests\.(?:get|post|put)\(|\bfetch\([\"'`]https?:|\burlopen\("),
+    ("a key or token", "api key|api-key|api_key|apikey| token|_token|-token|_secret", r"\bapi[ _-]?keys?\b|\b(?:access|bearer|auth|api)[ _-]tokens?\b|\b[A-Z0-9]{2,}_(?:API_KEY|TOKEN|SECRET)\b"),
+    ("an account", "log in|logged in|sign in|signed in|oauth|account", r"\b(?:log(?:ged)? in(?:to)?|sign(?:ed)? in|oauth2?|create an account|your account)\b"),
+    ("the network", "curl |requests.|fetch(|urlopen(", r"\bcurl\s+[^\n]{0,80}https?://|\brequests\.(?:get|post|put)\(|\bfetch\([\"'`]https?:|\burlopen\("),
     ("an MCP server", "mcp", r"\bMCP\b|\bmcp__"),
     ("a browser", "playwright|puppeteer|selenium|devtools|chromium", r"\b(?:playwright|puppeteer|selenium|chromium)\b|\bdevtools\b"),
     ("a container engine", "docker|podman", r"\b(?:docker|podman)\b"),
@@ -60,8 +60,8 @@ _NEEDS = (
     ("macOS", "macos|osascript|brew ", r"\bmacos\b|\bosascript\b|\bbrew install\b|\bxcode\b"),
     ("Windows", "windows|powershell", r"\bpowershell\b|\bwindows (?:only|registry|server|host)\b"),
     ("a cloud account", "aws |gcloud |az |kubectl", r"\baws [a-z0-9-]+ [a-z]+-[a-z-]+|\bgcloud [a-z]+|\baz (?:login|account|group|vm|webapp)\b|\bkubectl [a-z]+"),
-    ("a person's answer", "ask|wait|confirm|approv", r"\bask the user\b|\bwait for (?:the user|approval|confirmation)\b|\buser (?:approval|confirmation)\b|\bconfirm with\b"),
-    ("sub-agents", "agent", r"\bsub-?agents?\b"),
+    ("a person's answer", "ask the|wait for|confirm|approval", r"\bask the user\b|\bwait for (?:the user|approval|confirmation)\b|\buser (?:approval|confirmation)\b|\bconfirm with\b"),
+    ("sub-agents", "subagent|sub-agent", r"\bsub-?agents?\b"),
     ("hardware", "arduino|raspberry|bluetooth|gpio|usb ", r"\b(?:arduino|raspberry pi|bluetooth|gpio)\b|\busb (?:device|port)"),
 )
 # fmt: on
@@ -72,6 +72,9 @@ _ZERO_WIDTH = re.compile(
 _BIDI = re.compile("[\u202a-\u202e\u2066-\u2069\u061c]")
 # A flag of a part of a country is a black flag followed by tag characters; everything else is hidden writing.
 _TAGS = re.compile("(?<!\U0001f3f4)(?<![\U000e0020-\U000e007f])[\U000e0000-\U000e007f]+")
+_NOT_ASCII_SIGNS = re.compile(
+    "[\u00ad\u061c\u180e\u200b-\u200d\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
+)
 _HIDDEN = (("invisible-characters", _ZERO_WIDTH), ("bidi-controls", _BIDI), ("tag-characters", _TAGS))
 
 
@@ -95,7 +98,7 @@ def screen(text: str, where: str, *, prose: bool = True) -> Iterator[Diagnostic]
             secret = rule.code == "secret-like"
             shown = f"{len(match[0])} characters" if secret else " ".join(match[0].split())[:80]
             yield note(rule.code, shown, _place(text, match.start(), where))
-    if not text.isascii():
+    if _NOT_ASCII_SIGNS.search(text):
         for code, pattern in _HIDDEN:
             match = pattern.search(text)
             if match:
