@@ -58,7 +58,7 @@ class FailOn(StrEnum):
 
 
 @app.command()
-def verify(  # noqa: PLR0917 (options of the command line)
+def verify(
     paths: Annotated[
         list[Path], typer.Argument(help="Task directories, or folders of them.", show_default=False)
     ],
@@ -222,10 +222,8 @@ def _print_summary(judged: "Sequence[Judged]", *, kept: Path | None) -> None:
                 place = f"{finding.where}: " if finding.where else ""
                 print(f"{item.path.name}: warning: {place}{finding.message} [{finding.code}]")
     if any(item.verdict.reason for item in judged):
-        print(
-            "\n`skill2env explain REASON` says how to mend each."
-            + ("" if kept else " `--evidence DIR` keeps the logs.")
-        )
+        logs = f"The logs lie in {kept}." if kept else "`--evidence DIR` keeps the logs."
+        print(f"\n`skill2env explain REASON` says how to mend each. {logs}")
 
 
 def _exit_code(judged: "Sequence[Judged]", fail_on: FailOn) -> ExitCode:

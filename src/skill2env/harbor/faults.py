@@ -36,10 +36,13 @@ _SUSPECT_TYPES = frozenset(
 """Exceptions of a running trial that a task can cause (by killing what serves it) and a machine as well."""
 
 _ENGINE = re.compile(
-    r"cannot connect to the docker daemon|is the docker daemon running|no such file or directory: '(?:docker|podman)|"
-    r"docker is not installed|permission denied while trying to connect|command not found: (?:docker|podman)",
+    r"cannot connect to the docker daemon|is the docker daemon running|docker is not installed|"
+    r"no such file or directory: '(?:docker|podman)|command not found: (?:docker|podman)|"
+    r"unknown flag: --project-name|'compose' is not a docker command|permission denied while trying to connect",
     re.IGNORECASE,
 )
+"""An engine that is absent, not running, closed to this user, or lacks compose."""
+
 _NETWORK = re.compile(
     r"temporary failure in name resolution|could not resolve|network is unreachable|i/o timeout|tls handshake|"
     r"failed to fetch|connection refused|connection timed out|toomanyrequests|failed to resolve source metadata|"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from skill2env.verify.config import facts_of
-from skill2env.verify.gate import GateContext, Hit, Report, Subject
+from skill2env.verify.gate import GateContext, Hit, Report, Subject, rejecting
 from skill2env.verify.oracle import solution_hits
 from skill2env.verify.rules import Profile
 from skill2env.verify.trials import judged_trial, refuse_if_cut_off
@@ -37,7 +37,7 @@ def _repeat(subject: Subject, context: GateContext, label: str, mode: str | None
     outcome = judged_trial(subject, context, "oracle", folder=NAME, label=label, mode=mode)
     reward = outcome.reward()
     where = "in the other verifier mode" if mode else "when repeated"
-    wrong = solution_hits(outcome, reward)
+    wrong = rejecting(solution_hits(outcome, reward), subject.profile)
     if wrong:
         yield Hit("unstable", f"the Oracle passed once, but {where}: {wrong[0].message}", label)
     elif subject.oracle is not None and subject.oracle.reward().metrics != reward.metrics:

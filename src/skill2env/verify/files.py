@@ -115,8 +115,11 @@ def _entry(subject: Subject, path: str, status: os.stat_result) -> Iterator[Hit]
 
 
 def _link(root: Path, path: str) -> Hit:
-    target = (root / path).resolve()
-    inside = target.is_relative_to(root.resolve()) and target.exists()
+    try:
+        target = (root / path).resolve(strict=True)
+        inside = target.is_relative_to(root.resolve())
+    except (OSError, RuntimeError):  # dangling, or a loop
+        inside = False
     return Hit("link" if inside else "link-escapes", "a symbolic link", _shown(path))
 
 

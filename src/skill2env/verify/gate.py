@@ -112,6 +112,11 @@ class Gate:
     levels: frozenset[Level] = frozenset({Level.STANDARD})
 
 
+def rejecting(hits: Sequence[Hit], profile: Profile) -> list[Hit]:
+    """The hits that reject under a profile."""
+    return [hit for hit in hits if rule_of(hit.code).severity(profile) is Severity.ERROR]
+
+
 def to_result(gate: str, report: Report, profile: Profile) -> GateResult:
     """Judge the hits of a gate under a profile."""
     if report.not_run:

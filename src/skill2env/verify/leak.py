@@ -20,7 +20,15 @@ from skill2env.verify.private import private_files, to_json
 TIMEOUT_SEC = 300.0
 MEMORY_MB = 2048
 _CODES = frozenset(
-    {"leak-content", "leak-lines", "leak-path", "leak-history", "leak-hidden-layer", "history"}
+    {
+        "leak-answer-name",
+        "leak-content",
+        "leak-lines",
+        "leak-path",
+        "leak-history",
+        "leak-hidden-layer",
+        "history",
+    }
 )
 
 

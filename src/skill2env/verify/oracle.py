@@ -2,7 +2,7 @@
 
 from skill2env.harbor.outcome import TrialOutcome, TrialPhase
 from skill2env.harbor.rewards import Reward
-from skill2env.verify.gate import GateContext, Hit, Report, Subject
+from skill2env.verify.gate import GateContext, Hit, Report, Subject, rejecting
 from skill2env.verify.trials import (
     failure_hits,
     judged_trial,
@@ -20,7 +20,7 @@ def check(subject: Subject, context: GateContext) -> Report:
     subject.oracle = outcome
     reward = outcome.reward()
     hits = solution_hits(outcome, reward)
-    if not hits and subject.nop is not None:
+    if not rejecting(hits, subject.profile) and subject.nop is not None:
         hits += _same_names(reward, subject.nop.reward())
     refuse_if_cut_off(subject, context, hits)
     if reward.metrics:

@@ -41,7 +41,9 @@ class PrivateFile:
 
 def private_files(task_dir: Path) -> tuple[PrivateFile, ...]:
     """The private files of a task, sorted by path."""
-    public = {_sha(data) for path, data in _contents(task_dir, "environment") if not _is_cache(path)}
+    environment = [data for path, data in _contents(task_dir, "environment") if not _is_cache(path)]
+    public = {_sha(data) for data in environment}
+    public_lines = {line for data in environment for line in _lines_of(decode(data) or "", everything=True)}
     script = decode(read_file(task_dir / "tests" / "test.sh")) or ""
     shown = _lines_of(decode(read_file(task_dir / "instruction.md")) or "", everything=True)
     found: list[PrivateFile] = []
@@ -49,17 +51,20 @@ def private_files(task_dir: Path) -> tuple[PrivateFile, ...]:
         for path, data in _contents(task_dir, top):
             kind = _kind(path, _sha(data) in public, script)
             if kind and len(data) >= MIN_SIZE:
-                found.append(_file(path, kind, data, shown))
+                found.append(_file(path, kind, data, shown, public_lines))
     return tuple(sorted(found, key=lambda item: item.path))
 
 
-def _file(path: str, kind: str, data: bytes, shown: set[str]) -> PrivateFile:
+def _file(path: str, kind: str, data: bytes, shown: set[str], public: set[str]) -> PrivateFile:
     text = decode(data) if kind in ("grader", "solution", "rubric") else None
-    distinctive = tuple(sorted(_lines_of(text or "") - shown))
-    every = tuple(sorted(_lines_of(text or "", everything=True) - shown - {""}))
-    return PrivateFile(
-        path, kind, _sha(data), len(data), every if kind == "solution" else distinctive, distinctive
-    )
+    distinctive = _lines_of(text or "") - shown
+    lines = distinctive
+    if kind == "solution":
+        lines = _lines_of(text or "", everything=True) - shown - {""}
+    elif kind == "grader" and "reward" not in (text or ""):
+        # It may be the original of a file that the agent is given with a fault: what both share is public.
+        lines = distinctive - public
+    return PrivateFile(path, kind, _sha(data), len(data), tuple(sorted(lines)), tuple(sorted(distinctive)))
 
 
 def to_json(files: tuple[PrivateFile, ...]) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from skill2env.harbor.outcome import TrialOutcome, TrialPhase
 from skill2env.harbor.rewards import TOLERANCE, TOTAL, Reward, RewardProblem, mean
 from skill2env.harbor.trial import run_trial
 from skill2env.verify.config import facts_of
-from skill2env.verify.gate import GateContext, Hit, Subject
+from skill2env.verify.gate import GateContext, Hit, Subject, rejecting
 from skill2env.verify.metrics import MAX_METRICS, metric_sources
 
 _REWARD_FAILURES = frozenset(
@@ -174,7 +174,7 @@ def refuse_if_cut_off(subject: Subject, context: GateContext, hits: list[Hit]) -
     Raises:
         InfraError: the failure may be the missing network's; not transient.
     """
-    undecided = [hit for hit in hits if hit.code != "nop-rewarded"]
+    undecided = [hit for hit in rejecting(hits, subject.profile) if hit.code != "nop-rewarded"]
     if undecided and runs_offline(subject, context):
         raise InfraError(
             Boundary.SANDBOX,
