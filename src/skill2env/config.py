@@ -58,6 +58,9 @@ class AuthorConfig(Part):
     """Folder of recorded sessions for the ``recorded`` author. Relative to the configuration file."""
     accept_stale: bool = False
     """Replay recordings of a skill that has changed since."""
+    record_to: Path | None = None
+    """Folder in which every finished session is stored, for ``recorded`` to replay; none stores nothing. Relative to
+    the configuration file."""
 
 
 class PlanConfig(Part):
@@ -157,11 +160,12 @@ def load_config(path: Path | None = None, flags: Mapping[str, Any] | None = None
             known one.
     """
     tree = _read_toml(path) if path else {}
-    recordings = (
-        tree.get("author", {}).get("recordings") if isinstance(tree.get("author", {}), dict) else None
-    )
-    if path and isinstance(recordings, str):
-        tree["author"]["recordings"] = str(path.parent / Path(recordings).expanduser())
+    section = tree.get("author")
+    if path and isinstance(section, dict):
+        for key in ("recordings", "record_to"):
+            folder = cast("dict[str, Any]", section).get(key)
+            if isinstance(folder, str):
+                section[key] = str(path.parent / Path(folder).expanduser())
     for key, value in (flags or {}).items():
         if value is not None:
             _assign(tree, key.split("."), value)

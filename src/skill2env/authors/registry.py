@@ -23,6 +23,8 @@ class AuthorSettings:
     recordings: Path | None = None
     accept_stale: bool = False
     """Replay recordings of a skill that has changed since."""
+    record_to: Path | None = None
+    """Folder in which every finished session is stored."""
     cache: Path | None = None
     """Folder for expensive results that an author may reuse between runs."""
 
@@ -91,4 +93,9 @@ def make_author(name: str, settings: AuthorSettings) -> Author:
         factory = points[name].load()
     else:
         raise UserError(f"no author is called {name!r}", hint=f"There are: {', '.join(names())}.")
-    return factory(settings)
+    author = factory(settings)
+    if settings.record_to is None:
+        return author
+    from skill2env.authors.record import RecordingAuthor
+
+    return RecordingAuthor(author, settings.record_to)

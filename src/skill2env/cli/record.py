@@ -1,0 +1,117 @@
+"""``skill2env record``: compile, and store every authoring session on the way."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from skill2env.cli.output import ExitCode, print_json
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def record(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="PATH...", help="Skill folders, or folders that hold some.", show_default=False
+        ),
+    ],
+    *,
+    to: Annotated[Path, typer.Option(help="Folder of recordings to make or add to.", show_default=False)],
+    author: Annotated[str | None, typer.Option(help="Whose sessions.", show_default="as for compile")] = None,
+    recordings: Annotated[
+        Path | None, typer.Option(help="Folder that the author 'recorded' replays.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="Model of the author, as PROVIDER/MODEL.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Dataset folder for what is accepted.", show_default="TO-dataset")
+    ] = None,
+    run: Annotated[Path | None, typer.Option(help="Run folder.", show_default="runs/NAME beside TO")] = None,
+    config: Annotated[Path | None, typer.Option(help="TOML file with settings; flags win over it.")] = None,
+    workflows: Annotated[
+        int | None, typer.Option(help="Workflows asked for per skill.", show_default="3")
+    ] = None,
+    variants: Annotated[int | None, typer.Option(help="Tasks per workflow.", show_default="1")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the run.", show_default="0")] = None,
+    solution: Annotated[
+        str | None, typer.Option(help="'informed' or 'blind'.", show_default="informed")
+    ] = None,
+    max_repairs: Annotated[
+        int | None, typer.Option(help="Repairs of a failing solution.", show_default="2")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Items worked on at once.", show_default="2")] = None,
+    sandbox: Annotated[str | None, typer.Option(help="Where checks run.", show_default="auto")] = None,
+    budget_usd: Annotated[
+        float | None, typer.Option(help="Stop before the next session once this much is spent.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON document.")] = False,
+) -> None:
+    """Compile skills and store every authoring session, rejected and skipped ones too, for 'recorded' to replay.
+
+    Sessions are only held when the checks between them pass, so recording is a whole compile; what is accepted is
+    published to --out. Run the same command again to go on after an interruption. Exit codes as for compile.
+    """
+    from skill2env.authors.recording import find_recordings
+    from skill2env.batch import BatchStatus, compile_batch
+    from skill2env.cli.progress import shown
+    from skill2env.cli.summary import print_reasons, print_spend
+    from skill2env.config import load_config
+
+    target = to.absolute()
+    dataset = out or target.with_name(f"{target.name}-dataset")
+    folder = run or target.parent / "runs" / target.name
+    _check(target, folder)
+    flags = {
+        "author.name": author,
+        "author.recordings": str(recordings) if recordings else None,
+        "author.record_to": str(target),
+        "author.model": model,
+        "plan.workflows": workflows,
+        "plan.variants": variants,
+        "seed": seed,
+        "create.solution": solution,
+        "create.max_repairs": max_repairs,
+        "workers": workers,
+        "sandbox.kind": sandbox,
+        "budget.usd": budget_usd,
+    }
+    settings = load_config(config, flags)
+    with shown(quiet=quiet or as_json) as progress:
+        outcome = compile_batch(paths, out=dataset, run=folder, config=settings, progress=progress)
+    stored = find_recordings(target) if target.is_dir() else ()
+    if as_json:
+        kept = [{"folder": str(item.folder), "tasks": len(item.index.tasks)} for item in stored]
+        print_json({**outcome.document(), "recordings": kept})
+    else:
+        print_reasons(outcome.reasons)
+        print_spend(outcome.spend)
+        for item in stored:
+            print(f"{item.folder}: {len(item.index.tasks)} tasks")
+    codes = {
+        BatchStatus.FINISHED: ExitCode.OK,
+        BatchStatus.PENDING: ExitCode.INFRA,
+        BatchStatus.BUDGET: ExitCode.BUDGET,
+        BatchStatus.INTERRUPTED: ExitCode.INTERRUPTED,
+    }
+    raise typer.Exit(codes[outcome.status])
+
+
+def _check(target: Path, run: Path) -> None:
+    """Refuse a run whose finished sessions would not be held again, and so not be stored.
+
+    Raises:
+        UserError: the run folder has a ledger and the recordings are not there.
+    """
+    from skill2env.errors import UserError
+    from skill2env.store.files import check_writable
+    from skill2env.store.run_folder import RunFolder
+
+    if RunFolder(run).ledger.exists() and not target.is_dir():
+        raise UserError(
+            f"the run folder {run} holds finished sessions, which would not be held again and so not be stored",
+            hint="give a new folder with --run, or delete that one",
+        )
+    check_writable(target)
