@@ -167,7 +167,13 @@ def _run_chain(batch: Batch, chain: Sequence[Stage], element: Any) -> None:
         if element.ended:
             break
         batch.progress(Event(EventKind.STEP, element.label, stage.name))
-        stage.run(batch, element)
+        try:
+            stage.run(batch, element)
+        except (Skill2EnvError, Cancelled):
+            raise
+        except Exception:
+            element.broken = True
+            raise
     batch.close_element(element)
 
 

@@ -196,8 +196,6 @@ def _some(names: list[str]) -> str:
 
 def create_stage(batch: Batch, item: ItemWork) -> None:
     """TaskSpec -> candidate, or the reason why there is none."""
-    from skill2env.authoring import create_candidate
-
     earlier = batch.ledger.attempt(item.key)
     if earlier is not None and (_is_final(earlier) or batch.stands(item)):
         item.attempt, item.verdict, item.reused = earlier, earlier.verdict, True
@@ -210,6 +208,8 @@ def create_stage(batch: Batch, item: ItemWork) -> None:
         if candidate.path.is_dir():
             item.candidate = candidate
             return
+    from skill2env.authoring import create_candidate  # loads Harbor, which a finished item does not need
+
     try:
         outcome = create_candidate(batch, item)
     except InfraError as error:
@@ -270,7 +270,7 @@ def verify_stage(batch: Batch, item: ItemWork) -> None:
 
 def publish_stage(batch: Batch, _: None) -> None:
     """Accepted candidates -> dataset, sorted by name; those that are there already are left alone."""
-    accepted = [item for item in batch.items if item.attempt is None and item.candidate and item.verdict]
+    accepted = [item for item in batch.items if not item.ended and item.candidate and item.verdict]
     standing = sum(
         item.attempt is not None and item.attempt.status is AttemptStatus.PUBLISHED for item in batch.items
     )

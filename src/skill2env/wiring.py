@@ -60,11 +60,13 @@ class SkillWork:
     row: SkillRow | None = None
     """How planning ended."""
     reused: bool = False
+    broken: bool = False
+    """A bug of ours met it; the others go on."""
 
     @property
     def ended(self) -> bool:
         """Whether no later stage has anything to do."""
-        return self.row is not None and self.row.status != "planned"
+        return self.broken or (self.row is not None and self.row.status != "planned")
 
     @property
     def outcome(self) -> str:
@@ -95,6 +97,8 @@ class ItemWork:
     attempt: Attempt | None = None
     """Where it ended; None while it is under way or accepted and not yet published."""
     reused: bool = False
+    broken: bool = False
+    """A bug of ours met it; the others go on."""
 
     @property
     def label(self) -> str:
@@ -114,7 +118,7 @@ class ItemWork:
     @property
     def ended(self) -> bool:
         """Whether no later stage has anything to do."""
-        return self.attempt is not None
+        return self.broken or self.attempt is not None
 
     @property
     def outcome(self) -> str:
@@ -440,6 +444,7 @@ def _make_author(config: RunConfig) -> Author:
         model=config.author.model,
         recordings=config.author.recordings,
         accept_stale=config.author.accept_stale,
+        record_to=config.author.record_to,
         cache=cache_home() / "authors",
     )
     return make_author(config.author.name, settings)
