@@ -28,7 +28,7 @@ from harbor.models.task.verifier_mode import task_has_any_shared_verifier
 from pydantic import Field
 
 from skill2env.errors import Boundary, InfraError, UserError
-from skill2env.sandbox.identity import SUBUID_FIX, Identity, Tier, current_identity, find_identity, user_name
+from skill2env.sandbox.identity import Identity, Tier, current_identity, find_identity, subuid_fix, user_name
 from skill2env.sandbox.images import BuiltImage, build_image, resolve_image
 from skill2env.sandbox.limits import Confinement, default_memory_mb
 from skill2env.sandbox.session import (
@@ -181,7 +181,7 @@ class NamespaceEnvironment(BaseEnvironment):
             raise UserError(
                 f"agent user {task.agent.user!r} and a shared verifier need several user ids, and this machine gives "
                 f"{user_name()!r} one",
-                hint=f"As root: {SUBUID_FIX.replace('USER', user_name())}",
+                hint=subuid_fix(),
             )
 
     def _validate_limits(self) -> None:

@@ -20,8 +20,6 @@ RANGE = 65536
 DEFAULT_BASE = 100000
 FEW = 1000
 """With fewer ids than this, system users of a distribution do not fit and the range is not worth using."""
-SUBUID_FIX = "apt-get install uidmap && usermod --add-subuids 100000-165535 --add-subgids 100000-165535 USER"
-"""What lifts an ordinary user from the single-uid tier."""
 _PROC = Path("/proc/self")
 
 
@@ -111,6 +109,20 @@ def user_name() -> str:
         return str(os.geteuid())
 
 
+def subuid_fix() -> str:
+    """What root has to do to lift this user from the single-uid tier; the range is one that nobody has yet."""
+    first = DEFAULT_BASE
+    for path in ("/etc/subuid", "/etc/subgid"):
+        try:
+            rows = [line.split(":") for line in Path(path).read_text().splitlines()]
+        except OSError:
+            continue
+        ends = (int(row[1]) + int(row[2]) for row in rows if len(row) == 3 and (row[1] + row[2]).isdigit())
+        first = max(first, *ends, 0)
+    ids = f"{first}-{first + RANGE - 1}"
+    return f"sudo apt-get install -y uidmap && sudo usermod --add-subuids {ids} --add-subgids {ids} {user_name()}"
+
+
 def _root_identity() -> Identity | None:
     """A range that root can use here; None inside a namespace that has too few ids for one."""
     available = min(mapped_ids("uid"), mapped_ids("gid"))
@@ -166,7 +178,7 @@ def find_identity(wanted: str = "") -> Identity:
     if wanted == Tier.SUBUID:
         raise UserError(
             "tier subuid needs newuidmap and a range in /etc/subuid and /etc/subgid",
-            hint=f"As root: {SUBUID_FIX.replace('USER', user_name())}",
+            hint=subuid_fix(),
         )
     return _single_identity()
 

@@ -20,7 +20,7 @@ from skill2env.errors import Boundary, InfraError, UserError
 from skill2env.sandbox import scratch, streams, transfer
 from skill2env.sandbox.channel import Channel
 from skill2env.sandbox.guest_files import NOT_FOUND
-from skill2env.sandbox.identity import SUBUID_FIX, Identity, current_identity
+from skill2env.sandbox.identity import Identity, current_identity, subuid_fix
 from skill2env.sandbox.launch import Launched, launch
 from skill2env.sandbox.layout import DEFAULT_PATH, INSIDE, PROXY_PORT, Bind, arguments
 from skill2env.sandbox.limits import DEFAULT_LIMITS, Confinement, Enforced, ResourceLimits
@@ -376,9 +376,7 @@ class Sandbox:
     ) -> Command:
         """Start a command that another thread may kill; for the arguments see `exec`."""
         if user not in (None, "", "root", 0, "0") and not self.identity.several_users:
-            raise UserError(
-                f"user {user!r} cannot exist in a single-uid sandbox", hint=f"As root: {SUBUID_FIX}"
-            )
+            raise UserError(f"user {user!r} cannot exist in a single-uid sandbox", hint=subuid_fix())
         who = "root" if user is None or user == "" else str(user)
         variables = {"PATH": DEFAULT_PATH, **(env or {})}
         fields = [who, cwd, str(len(argv)), *argv, *(f"{name}={value}" for name, value in variables.items())]

@@ -1,0 +1,407 @@
+"""What this machine can run, what it cannot and why, and for each the one command that mends it.
+
+`examine` looks and changes nothing, except that it makes the cache folder. The command line prints what it returns.
+"""
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from skill2env.errors import InfraError, Skill2EnvError, UserError
+from skill2env.sandbox import identity as ids
+from skill2env.sandbox.identity import TIER_VARIABLE, Identity, Tier, current_identity
+from skill2env.sandbox.launch import bubblewrap, launch
+from skill2env.sandbox.limits import Confinement, ResourceLimits
+from skill2env.store.folders import CACHE_VARIABLE, cache_home
+
+NEEDED_MB = 1024
+WISHED_MB = 5 * 1024
+OLDEST_KERNEL = (5, 11)
+"""The first that lets an ordinary user mount an overlay."""
+_PROBE_SEC = 30.0
+_ENGINE_SEC = 15.0
+
+
+class Status(StrEnum):
+    """How a check went."""
+
+    OK = "ok"
+    WARN = "warn"
+    """Works with a loss that the text names."""
+    FAIL = "fail"
+    """Does not work."""
+    ABSENT = "absent"
+    """Not there and not needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at."""
+
+    name: str
+    status: Status
+    told: str
+    """What was found and what it means, one sentence or two."""
+    fix: str = ""
+    """The one command that mends it; empty when there is nothing to mend, or no command can."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Facts about the machine, gathered once so that the rules over them can be tested."""
+
+    system: str
+    release: str
+    architecture: str
+    euid: int
+    container: str
+    """``docker``, ``podman`` or another sign of an outer container; empty outside."""
+    settings: dict[str, str]
+    """Kernel settings that may forbid user namespaces; those that do not exist are missing."""
+
+    @classmethod
+    def here(cls) -> "Machine":
+        """Look at this machine."""
+        names = (
+            "user/max_user_namespaces",
+            "kernel/unprivileged_userns_clone",
+            "kernel/apparmor_restrict_unprivileged_userns",
+        )
+        settings = {name: text for name in names if (text := _read(Path("/proc/sys") / name))}
+        system, release, architecture = platform.system(), platform.release(), platform.machine()
+        return cls(system, release, architecture, os.geteuid(), _container(), settings)
+
+    @property
+    def wsl(self) -> int:
+        """Version of the Windows Subsystem for Linux that this is; 0 when it is none."""
+        if "microsoft" not in self.release.lower():
+            return 0
+        return 2 if "wsl2" in self.release.lower() or "standard" in self.release.lower() else 1
+
+    @property
+    def kernel(self) -> tuple[int, int]:
+        """Version of the kernel."""
+        match = re.match(r"(\d+)\.(\d+)", self.release)
+        return (int(match[1]), int(match[2])) if match else (0, 0)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
+
+
+def _container() -> str:
+    if Path("/.dockerenv").exists():
+        return "docker"
+    if Path("/run/.containerenv").exists():
+        return "podman"
+    match = re.search(r"docker|containerd|kubepods|lxc", _read(Path("/proc/1/cgroup")))
+    return match[0] if match else ""
+
+
+def examine() -> list[Check]:
+    """Look at everything that compiling, verifying and building needs, in the order in which one would mend it."""
+    machine = Machine.here()
+    checks = [check_platform(machine), check_python()]
+    if machine.system == "Linux":
+        cache = check_cache()
+        checks += [cache, check_bubblewrap()]
+        if all(check.status is not Status.FAIL for check in checks):
+            checks += _check_sandbox(machine)
+    checks += [check_packages(), check_engine("docker"), check_engine("podman")]
+    return checks
+
+
+def namespace_works() -> bool:
+    """True when the namespace sandbox starts here. Needs no base image."""
+    if platform.system() != "Linux":
+        return False
+    try:
+        return not _probe(current_identity())
+    except Skill2EnvError:
+        return False
+
+
+# ------------------------------------------------------------------------------------------------ the machine
+
+
+def check_platform(machine: Machine) -> Check:
+    """Operating system, kernel and architecture."""
+    name = "platform"
+    told = f"{machine.system} {machine.release} on {machine.architecture}"
+    if machine.system == "Darwin":
+        told += ": macOS has no namespaces; with --sandbox docker, tasks run in Docker Desktop, OrbStack or colima"
+        return Check(name, Status.WARN, told, "brew install colima docker docker-compose && colima start")
+    if machine.system != "Linux":
+        told += ": only Linux and macOS are supported; on Windows use WSL2"
+        return Check(name, Status.FAIL, told, "wsl --install")
+    if machine.wsl == 1:
+        return Check(
+            name, Status.FAIL, told + ": WSL1 has no namespaces", "wsl --set-version $WSL_DISTRO_NAME 2"
+        )
+    if machine.kernel < OLDEST_KERNEL:
+        oldest = ".".join(map(str, OLDEST_KERNEL))
+        told += f": user namespaces with overlays need Linux {oldest}; --sandbox docker works"
+        return Check(name, Status.WARN if machine.euid == 0 else Status.FAIL, told)
+    if machine.architecture not in ("x86_64", "aarch64"):
+        return Check(name, Status.WARN, told + ": only x86_64 and aarch64 are tested")
+    if machine.architecture == "aarch64":
+        return Check(name, Status.OK, told + "; images built here carry arm64 digests of their own")
+    if machine.wsl == 2:
+        return Check(
+            name, Status.OK, told + " (WSL2); keep checkout and cache on the Linux side, not below /mnt"
+        )
+    return Check(name, Status.OK, told + (f", inside {machine.container}" if machine.container else ""))
+
+
+def check_python() -> Check:
+    """The interpreter that runs us."""
+    return Check("python", Status.OK, f"Python {platform.python_version()} at {sys.executable}")
+
+
+def check_cache() -> Check:
+    """Disk space and rights of the folder for images and running sandboxes."""
+    home = cache_home()
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=home):
+            pass
+        free = shutil.disk_usage(home).free // 2**20
+    except OSError as error:
+        return Check(
+            "cache",
+            Status.FAIL,
+            f"{home} cannot be written: {error.strerror}",
+            f"export {CACHE_VARIABLE}=/path/on/a/big/disk",
+        )
+    told = f"{home}, {free / 1024:.1f} GiB free"
+    if free < NEEDED_MB:
+        return Check(
+            "cache",
+            Status.FAIL,
+            told + f": at least {NEEDED_MB // 1024} GiB is needed",
+            "skill2env cache prune",
+        )
+    if free < WISHED_MB:
+        return Check("cache", Status.WARN, told + ": bases and layers may fill it", "skill2env cache prune")
+    return Check("cache", Status.OK, told)
+
+
+def check_bubblewrap() -> Check:
+    """The program that makes the namespaces."""
+    try:
+        program = bubblewrap()
+        done = subprocess.run(
+            [program, "--version"], capture_output=True, text=True, check=True, timeout=_PROBE_SEC
+        )
+    except InfraError as error:
+        return Check("bubblewrap", Status.FAIL, error.message, error.hint)
+    except (OSError, subprocess.SubprocessError) as error:
+        return Check("bubblewrap", Status.FAIL, f"it does not run: {error}", "make setup")
+    return Check("bubblewrap", Status.OK, done.stdout.strip())
+
+
+# ------------------------------------------------------------------------------------------------ the sandbox
+
+
+def _check_sandbox(machine: Machine) -> list[Check]:
+    try:
+        identity = current_identity()
+    except UserError as error:
+        return [Check("sandbox", Status.FAIL, error.message, f"unset {TIER_VARIABLE}")]
+    problem = _probe(identity)
+    if problem:
+        return [explain_failure(problem, machine)]
+    works = Check("sandbox", Status.OK, "namespace sandboxes start here")
+    return [works, check_tier(identity), check_limits(identity)]
+
+
+def _probe(identity: Identity) -> str:
+    """Start a sandbox without an image: namespaces, ids, an overlay on the cache's disk, proc. What failed, in words."""
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=".probe-", dir=_reachable(cache_home(), identity)))
+    except OSError as error:
+        return f"{cache_home()} cannot be written: {error}"
+    try:
+        for name in ("lower", "upper", "work"):
+            (folder / name).mkdir()
+        if identity.tier is Tier.ROOT:
+            for path in (folder, *folder.iterdir()):
+                os.chown(path, identity.root_uid, identity.root_gid)
+        root = ["--ro-bind", "/", "/", "--overlay-src", str(folder / "lower")]
+        root += [
+            "--overlay",
+            str(folder / "upper"),
+            str(folder / "work"),
+            "/mnt",
+            "--dev",
+            "/dev",
+            "--proc",
+            "/proc",
+        ]
+        launched = launch([*root, "--", "/bin/true"], identity, pass_fds=(), build=False)
+        ended = launched.wait(_PROBE_SEC)
+        code = launched.process.wait() if ended else -1
+        told = launched.told() if ended else "it did not end"
+        launched.end()
+        return "" if code == 0 else told or f"code {code}"
+    except InfraError as error:
+        return error.message
+    except OSError as error:
+        return str(error)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _reachable(home: Path, identity: Identity) -> Path:
+    home.mkdir(parents=True, exist_ok=True)
+    if identity.tier is Tier.ROOT and home.stat().st_uid == 0:
+        home.chmod(home.stat().st_mode | 0o055)
+    return home
+
+
+_PROFILES = ("seccomp", "apparmor", "systempaths")
+_REASONS: tuple[tuple[str, Callable[[Machine], bool], str, str], ...] = (
+    (
+        "user/max_user_namespaces",
+        lambda m: m.settings.get("user/max_user_namespaces") == "0",
+        "the kernel allows no user namespaces (user.max_user_namespaces is 0)",
+        "sudo sysctl -w user.max_user_namespaces=15000",
+    ),
+    (
+        "kernel/unprivileged_userns_clone",
+        lambda m: m.euid != 0 and m.settings.get("kernel/unprivileged_userns_clone") == "0",
+        "this kernel keeps user namespaces to root",
+        "sudo sysctl -w kernel.unprivileged_userns_clone=1",
+    ),
+    (
+        "apparmor",
+        lambda m: m.euid != 0 and m.settings.get("kernel/apparmor_restrict_unprivileged_userns") == "1",
+        "AppArmor restricts user namespaces of programs that it does not know (Ubuntu 23.10 and newer)",
+        "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
+    ),
+    (
+        "container",
+        lambda m: bool(m.container),
+        "the outer container's profile forbids namespaces, mounts or a fresh /proc",
+        f"docker run {' '.join(f'--security-opt {name}=unconfined' for name in _PROFILES)} IMAGE",
+    ),
+)
+
+
+def explain_failure(problem: str, machine: Machine) -> Check:
+    """Why the sandbox did not start, from what it said and what the machine's settings are."""
+    told = f"namespace sandboxes do not start here ({problem})"
+    low = problem.lower()
+    if "execvp" in low and "permission denied" in low:
+        why = "the program lies where the sandbox's user may not go, or on a disk mounted noexec"
+        return Check(
+            "sandbox", Status.FAIL, f"{told}: {why}", f"export {CACHE_VARIABLE}=/path/on/another/disk"
+        )
+    if (
+        "overlay" in low
+        and "userxattr" not in low
+        and machine.settings.get("user/max_user_namespaces") != "0"
+    ):
+        why = "the cache folder lies on a disk that cannot carry an overlay (an overlay itself, NFS, encryption)"
+        return Check(
+            "sandbox", Status.FAIL, f"{told}: {why}", f"export {CACHE_VARIABLE}=/path/on/ext4/or/xfs"
+        )
+    for _, holds, why, fix in _REASONS:
+        if holds(machine):
+            return Check("sandbox", Status.FAIL, f"{told}: {why}; --sandbox auto uses docker", fix)
+    return Check("sandbox", Status.FAIL, f"{told}; --sandbox auto uses docker where an engine runs")
+
+
+def check_tier(identity: Identity) -> Check:
+    """Which identity tier is used, and what is missing for a better one."""
+    forced = os.environ.get(TIER_VARIABLE)
+    why = f" (set by {TIER_VARIABLE})" if forced else ""
+    if identity.tier is Tier.ROOT:
+        told = f"root{why}: ids inside are {identity.root_uid} to {identity.root_uid + identity.count - 1} outside"
+        return Check("tier", Status.OK, told)
+    if identity.tier is Tier.SUBUID:
+        told = f"subuid{why}: {identity.count} ids inside, root inside is {ids.user_name()} outside"
+        return Check("tier", Status.OK, told)
+    missing = [] if ids.helpers_work() else ["newuidmap (package uidmap) is missing"]
+    if ids.subordinate("/etc/subuid", ids.user_name(), os.geteuid()) is None:
+        missing.append("/etc/subuid has no range for this user")
+    told = (
+        f"single-uid{why}: {', and '.join(missing) or 'ranges are there but not used'}. One user id inside: tasks run, "
+        "but agent and root are the same, so shared verifiers with an unprivileged agent are refused and nothing can "
+        "be published"
+    )
+    return Check("tier", Status.WARN, told, "" if forced else ids.subuid_fix())
+
+
+def check_limits(identity: Identity) -> Check:
+    """Which limits hold, by trying to make the groups that enforce them."""
+    confinement = Confinement(ResourceLimits(cpus=0.5, memory_mb=64, pids=64, storage_mb=64), identity)
+    confinement.release()
+    enforced = confinement.enforced
+    words = [
+        f"{kind}: {', '.join(names)}"
+        for kind, names in (
+            ("hard", enforced.hard),
+            ("watched", enforced.watched),
+            ("absent", enforced.absent),
+        )
+        if names
+    ]
+    told = "; ".join(words)
+    if "memory_mb" in enforced.hard:
+        return Check("limits", Status.OK, told)
+    told += ". Control groups cannot be written here, so memory is watched and fractions of a processor are not limited"
+    fix = "systemd-run --user --scope -p Delegate=yes -- skill2env COMMAND"
+    return Check(
+        "limits", Status.WARN, told, fix if shutil.which("systemd-run") and os.geteuid() != 0 else ""
+    )
+
+
+# ------------------------------------------------------------------------------------------------ other programs
+
+
+def check_packages() -> Check:
+    """What building a base image needs."""
+    missing = [tool for tool in ("apt-get", "dpkg-deb", "tar") if shutil.which(tool) is None]
+    if not missing:
+        return Check(
+            "base images", Status.OK, "built from Debian packages with this machine's apt, on first use"
+        )
+    told = f"base images are built from Debian packages, and this machine has no {', '.join(missing)}"
+    fix = "sudo dnf install apt dpkg debian-keyring" if shutil.which("dnf") else ""
+    return Check("base images", Status.WARN, told + "; --sandbox docker needs none", fix)
+
+
+def check_engine(name: str) -> Check:
+    """Whether a container engine answers."""
+    if shutil.which(name) is None:
+        return Check(name, Status.ABSENT, f"{name} is not installed; only --sandbox {name} needs it")
+    try:
+        done = subprocess.run(
+            [name, "version", "--format", "{{.Server.Version}}"],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_ENGINE_SEC,
+            stdin=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Check(name, Status.WARN, f"{name} does not answer: {error}")
+    if done.returncode == 0:
+        return Check(name, Status.OK, f"{name} {done.stdout.strip()} answers")
+    told = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+    fix = "sudo usermod -aG docker $USER" if "permission denied" in told.lower() else ""
+    if not fix and name == "docker" and shutil.which("systemctl"):
+        fix = "sudo systemctl start docker"
+    return Check(name, Status.WARN, f"{name} is installed and does not answer: {told}", fix)
