@@ -316,9 +316,9 @@ def _note_published(batch: Batch, item: ItemWork, outcome: Published) -> None:
 
 def _hold_back(batch: Batch, accepted: list[ItemWork]) -> None:
     """Leave accepted items pending, because their sandbox could not tell the agent from root."""
-    from skill2env.sandbox.identity import SUBUID_FIX
+    from skill2env.sandbox.identity import subuid_fix
 
-    detail = f"accepted, but not published from a single-uid sandbox. {SUBUID_FIX}, or --allow-degraded"
+    detail = f"accepted, but not published from a single-uid sandbox. {subuid_fix()}, or --allow-degraded"
     for item in accepted:
         assert item.candidate is not None
         kept = batch.relative(item.candidate.path)
