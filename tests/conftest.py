@@ -8,12 +8,18 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 # Before anything imports harbor: neither it nor litellm may reach out while tests run.
 os.environ.setdefault("HARBOR_TELEMETRY", "0")
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "true")
+
+# No time limit for single examples: machines are shared, and slowness has tests of its own. In CI every run tries the
+# same examples, so that a red build is red again; elsewhere new ones are searched.
+settings.register_profile("skill2env", deadline=None, derandomize=bool(os.environ.get("CI")))
+settings.load_profile("skill2env")
 
 
 @pytest.fixture(scope="session")
