@@ -30,7 +30,8 @@ LOG_TAIL_BYTES = 20_000
 _LOG_LIMIT_BYTES = 4 * 2**20
 _FULL_DISK_BYTES = 100 * 2**20
 _LAYERS_AT_MOST = 32
-_BUILD_PIDS = 4096
+_LIMITS = ResourceLimits(memory_mb=8192, pids=4096, storage_mb=16384)
+"""What one layer may use: generous for compilers, far from what would hurt the machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +162,7 @@ def _build(
             upper=work / "fs",
             binds=network.binds if network else (),
             proxy_socket=network.proxy.socket_path if network else None,
-            limits=ResourceLimits(pids=_BUILD_PIDS),
+            limits=_LIMITS,
             build=True,
             hostname="build",
         )
@@ -232,7 +233,7 @@ def _too_long(place: Place) -> InfraError:
 
 def _blame(bench: _Bench, step: RunStep, done: ExecOutcome) -> None:
     """Raise the error that says whose fault a failed command is."""
-    log = _text(done.stdout) or _text(done.stderr)
+    log = (_text(done.stdout) or _text(done.stderr)) + (f"\n{done.breach}" if done.breach else "")
     if shutil.disk_usage(bench.work).free < _FULL_DISK_BYTES:
         raise InfraError(
             Boundary.STORAGE,

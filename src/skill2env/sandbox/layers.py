@@ -7,6 +7,7 @@ how ids map, because the owners on disk depend on it; keys do not.
 """
 
 import contextlib
+import functools
 import json
 import os
 import tempfile
@@ -53,7 +54,13 @@ def _prepare(identity: Identity) -> Path:
             for folder in (cache_home(), home.parent, home):
                 if folder.stat().st_mode & 0o055 != 0o055 and folder.stat().st_uid == os.geteuid():
                     folder.chmod(0o755)
+    _sweep_once(identity)
     return home
+
+
+@functools.cache
+def _sweep_once(identity: Identity) -> None:
+    sweep_unfinished(identity)
 
 
 def find(key: str, identity: Identity) -> Layer | None:

@@ -21,7 +21,9 @@ KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _FALLBACK_HOST = ".".join(("deb", "debian", "org"))
 _INDEX_HOST = ".".join(("pypi", "org"))
 _FILES_HOST = ".".join(("files", "pythonhosted", "org"))
-_CODENAMES = "bullseye bookworm trixie forky duke sid oldoldstable oldstable stable testing unstable experimental".split()
+_CODENAMES = (
+    "bullseye", "bookworm", "trixie", "forky", "duke", "sid", "oldoldstable", "oldstable", "stable", "testing", "unstable",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
