@@ -1,0 +1,114 @@
+"""What is taken from the machine's package settings, and what never leaves the host."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from skill2env.sandbox import mirrors
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in (
+        "PIP_INDEX_URL",
+        "PIP_EXTRA_INDEX_URL",
+        "PIP_TRUSTED_HOST",
+        "PIP_CONFIG_FILE",
+        mirrors.MIRROR_VARIABLE,
+    ):
+        monkeypatch.delenv(name, raising=False)
+    for cached in (mirrors.debian_mirror, mirrors.python_index):
+        cached.cache_clear()
+    yield
+    for cached in (mirrors.debian_mirror, mirrors.python_index):
+        cached.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("targets", "archive", "security"),
+    [
+        (
+            [
+                ("http://m.example/debian/", "bookworm"),
+                ("http://m.example/debian-security/", "bookworm-security"),
+            ],
+            "http://m.example/debian",
+            "http://m.example/debian-security",
+        ),
+        (
+            [
+                ("http://old.example/security/", "bullseye/updates"),
+                ("http://m.example/d/", "bullseye-updates"),
+            ],
+            "http://m.example/d",
+            "http://old.example/security",
+        ),
+        (
+            [("https://deb.node.example/", "nodistro"), ("http://m.example/debian", "trixie")],
+            "http://m.example/debian",
+            None,
+        ),
+        (
+            [("cdrom:[Debian]/", "bookworm"), ("http://u:p@m.example:8080/d/", "stable")],
+            "http://m.example:8080/d",
+            None,
+        ),
+    ],
+)
+def test_mirrors_are_told_from_other_sources(
+    targets: list[tuple[str, str]], archive: str, security: str | None
+) -> None:
+    assert mirrors.choose_mirrors(targets) == mirrors.DebianMirror(archive, security)
+
+
+def test_no_debian_source_at_all() -> None:
+    assert (
+        mirrors.choose_mirrors([("http://archive.example/ubuntu", "noble"), ("file:/srv/d", "bookworm")])
+        is None
+    )
+
+
+def test_a_mirror_list_gives_its_first_address(tmp_path: Path) -> None:
+    listed = tmp_path / "debian.list"
+    listed.write_text("# mirrors\nhttps://first.example/debian/ priority:1\nhttps://second.example/debian\n")
+    assert mirrors.choose_mirrors([(f"mirror+file:{listed}", "bookworm")]) == mirrors.DebianMirror(
+        "https://first.example/debian", None
+    )
+    assert mirrors.choose_mirrors([("mirror+file:/nowhere", "bookworm")]) is None
+
+
+def test_sources_name_the_suite_of_the_base() -> None:
+    text = mirrors.DebianMirror("http://a/d", "http://a/s").sources("bookworm", signed_by="/k.gpg")
+    assert text.splitlines() == [
+        "deb [signed-by=/k.gpg] http://a/d bookworm main",
+        "deb [signed-by=/k.gpg] http://a/d bookworm-updates main",
+        "deb [signed-by=/k.gpg] http://a/s bookworm-security main",
+    ]
+
+
+def test_a_named_mirror_wins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(mirrors.MIRROR_VARIABLE, "http://mine.example:81/debian/, http://mine.example:81/sec")
+    found = mirrors.debian_mirror()
+    assert found == mirrors.DebianMirror("http://mine.example:81/debian", "http://mine.example:81/sec")
+    assert found.hosts == ("mine.example:81",)
+
+
+def test_pip_settings_without_credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    config = tmp_path / "pip.conf"
+    config.write_text("[global]\nindex-url = https://me:secret@index.example/simple\ntimeout = 3\n")
+    monkeypatch.setenv("PIP_CONFIG_FILE", str(config))
+    monkeypatch.setenv("PIP_EXTRA_INDEX_URL", "file:///opt/simple http://x:y@extra.example:8081/simple")
+    found = mirrors.python_index()
+    assert found.settings["PIP_INDEX_URL"] == "https://index.example/simple"
+    assert found.settings["PIP_EXTRA_INDEX_URL"] == "http://extra.example:8081/simple"
+    assert {"index.example", "extra.example:8081"} < set(found.hosts)
+    assert "secret" not in repr(found)
+
+
+def test_environment_beats_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / ".pip").mkdir()
+    (tmp_path / ".pip/pip.conf").write_text("[global]\nindex-url = https://file.example/simple\n")
+    monkeypatch.setenv("PIP_INDEX_URL", "https://env.example/simple")
+    assert mirrors.python_index().settings["PIP_INDEX_URL"] == "https://env.example/simple"
