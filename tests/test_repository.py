@@ -110,9 +110,8 @@ def run_python(*arguments: str) -> subprocess.CompletedProcess[str]:
     [
         "import skill2env",
         "import sys; sys.argv = ['skill2env', '--help']; from skill2env.cli.main import main; main()",
-        "import sys; sys.argv = ['skill2env', 'compile', '--help']; from skill2env.cli.main import main; main()",
     ],
-    ids=["import", "help", "compile-help"],
+    ids=["import", "help"],
 )
 def test_help_path_imports_neither_pydantic_nor_harbor(program: str) -> None:
     wrapped = f"""
