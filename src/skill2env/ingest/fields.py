@@ -34,7 +34,7 @@ MAX_COMPATIBILITY_CHARS = 500
 
 def slugify(name: str) -> str:
     """``[a-z0-9-]{1,64}`` made from any name; without a Latin letter or digit, ``skill-`` and a hash."""
-    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    plain = unicodedata.normalize("NFKD", name.casefold()).encode("ascii", "ignore").decode().lower()
     slug = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:MAX_NAME_CHARS].strip("-")
     return slug or f"skill-{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:8]}"
 
