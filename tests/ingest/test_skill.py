@@ -157,11 +157,7 @@ ANY_BYTES = (
     st.binary(max_size=400)
     | st.binary(max_size=200).map(lambda data: b"---\nname: x\ndescription: " + data + b"\n---\n" + data)
     | st.text(max_size=200).map(
-        lambda text: f"---
-name: {text}
-license: {text}
----
-[{text}]({text})".encode("utf-8", "replace")
+        lambda text: f"---\nname: {text}\nlicense: {text}\n---\n[{text}]({text})".encode("utf-8", "replace")
     )
 )
 
