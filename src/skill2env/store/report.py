@@ -116,8 +116,8 @@ def spend(ledger: Ledger, subject: str = "") -> Spend:
         "SELECT count(*) AS sessions, coalesce(sum(input_tokens), 0) AS input_tokens,"
         " coalesce(sum(output_tokens), 0) AS output_tokens, coalesce(sum(cached_tokens), 0) AS cached_tokens,"
         " coalesce(sum(micro_dollars), 0) AS micro_dollars,"
-        " coalesce(sum(micro_dollars IS NULL), 0) AS unpriced FROM sessions WHERE ?1 = '' OR subject = ?1",
-        (subject,),
+        " coalesce(sum(micro_dollars IS NULL), 0) AS unpriced FROM sessions WHERE ? = '' OR subject = ?",
+        (subject, subject),
     )[0]
     return Spend(**row)
 
