@@ -36,6 +36,8 @@ else:
 PACKET_LIMIT = 1 << 16
 PYTHON = ("/usr/bin/python3", "-I", "-S", "-B")
 HERE = os.path.dirname(sys.argv[0])
+CHANGED_SIGNALS = (_signal.SIGPIPE, _signal.SIGXFSZ, _signal.SIGINT, _signal.SIGTERM, _signal.SIGCHLD)
+"""By Python itself or below; commands get them as the kernel has them."""
 SHARED_FOLDERS = ("/tmp", "/var/tmp")
 HOSTS = b"127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n"
 
@@ -118,7 +120,7 @@ def spawn(action: "Callable[[], None]") -> tuple[int, int]:
         os.close(reader)
         os.setsid()
         _signal.set_wakeup_fd(-1)
-        for number in (_signal.SIGPIPE, _signal.SIGINT, _signal.SIGTERM, _signal.SIGCHLD):
+        for number in CHANGED_SIGNALS:
             _signal.signal(number, _signal.SIG_DFL)
         prefer_as_victim()
         action()
