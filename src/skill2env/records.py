@@ -122,7 +122,7 @@ class FileKind(StrEnum):
     """What an inventory entry is on disk."""
 
     TEXT = "text"
-    """A regular file that decodes as UTF-8 (a byte order mark is allowed)."""
+    """A regular file that decodes as UTF-8 and holds no NUL (a byte order mark is allowed)."""
     BINARY = "binary"
     """A regular file that does not."""
     SYMLINK = "symlink"
