@@ -11,7 +11,9 @@ from skill2env.records import Metric, Phase, Skill, TaskContract, Workflow, cano
 VERSION = "1"
 ACCOUNTS = ("Harbour Cafe", "Northside Clinic", "Print Shop", "Rowing Club", "Tram Depot", "Weaving Mill")
 
-SUM_SENTENCE = "Write /app/out/totals.csv with the header account,cents and a row for each account with a counted line."
+SUM_SENTENCE = (
+    "Write /app/out/totals.csv with the header account,cents and a row for each account with a counted line."
+)
 VOID_SENTENCE = "Write /app/out/voided.txt with the number of every line that was voided, one a row."
 
 INSTRUCTION = f"""Our ledger for the month is in /app/in/ledger.csv (columns line,account,cents,note). Please add it up.

@@ -14,12 +14,13 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from skill2env.authors.protocol import Author, Refusal, identity_for
+from skill2env.authors.protocol import Author, identity_for
 from skill2env.authors.staging import lay_out
 from skill2env.authors.workspace import DEFAULT_LIMITS, CollectLimits, TakenFile, path_problem
 from skill2env.config import SolutionMode
-from skill2env.create.cache import NO_CACHE, PhaseCache, SessionResult
-from skill2env.create.contract import DOCKERFILE, SKIP_FILE, choose, pin_base, read_contract, read_skip
+from skill2env.create.cache import NO_CACHE, PhaseCache
+from skill2env.create.contract import DOCKERFILE, SKIP_FILE, choose, pin_base, read_contract
+from skill2env.create.ends import raise_if_infra, stop_if_refused, stop_if_skipped
 from skill2env.create.freeze import SOLUTION_FOLDER, TASK_TOML, Seal, compare, scan, seal
 from skill2env.create.host import Host
 from skill2env.create.outcome import CreateRejected, Stop, rejected
@@ -31,7 +32,7 @@ from skill2env.create.prompting import (
     solution_prompt,
 )
 from skill2env.create.sessions import Desk, Given, Session
-from skill2env.errors import Boundary, InfraError, UserError, boundary
+from skill2env.errors import Boundary, UserError, boundary
 from skill2env.records import (
     Candidate,
     GateResult,
@@ -170,8 +171,8 @@ class _Job:
         desk = self.desk
         prompt = contract_prompt(desk.spec, desk.host.bases, desk.limits)
         session = desk.run(Given(Phase.CONTRACT, prompt, {}, desk.work_dir))
-        _stop_if_skipped(session, SKIP_FILE)
-        _stop_if_refused(session.result)
+        stop_if_skipped(session, SKIP_FILE)
+        stop_if_refused(session.result)
         files, _ = choose(session.result.files)
         if not files:
             raise Stop(
@@ -203,7 +204,7 @@ class _Job:
     def _check(self, verdict: Verdict, what: str) -> None:
         """Go on only with an accepted verdict."""
         self.gates = verdict.gates
-        _raise_if_infra(verdict)
+        raise_if_infra(verdict)
         if verdict.status is VerdictStatus.REJECTED:
             assert verdict.reason is not None
             raise rejected(verdict.reason, verdict.message or f"{what} is rejected")
@@ -216,7 +217,7 @@ class _Job:
         shown = self._shown(sealed)
         prompt = solution_prompt(contract, informed=desk.informed)
         session = desk.run(Given(Phase.SOLUTION, prompt, shown, sealed.store))
-        _stop_if_skipped(session, f"{SOLUTION_FOLDER}/{SKIP_FILE}")
+        stop_if_skipped(session, f"{SOLUTION_FOLDER}/{SKIP_FILE}")
         self._install(session, shown, sealed)
         while (verdict := self._oracle(contract, sealed)).status is VerdictStatus.REJECTED:
             if verdict.reason in CONTRACT_FAULTS:
@@ -274,7 +275,7 @@ class _Job:
                 + (f" and {len(lines) - 1} more" if len(lines) > 1 else ""),
                 details=lines,
             )
-        _stop_if_refused(result)
+        stop_if_refused(result)
         with boundary(Boundary.STORAGE, "replacing the solution"):
             shutil.rmtree(self.task / SOLUTION_FOLDER, ignore_errors=True)
         own = {path: taken for path, taken in result.files.items() if path.startswith(f"{SOLUTION_FOLDER}/")}
@@ -289,7 +290,7 @@ class _Job:
             )
         verdict = self.desk.host.check_solution(self.task, contract)
         self.gates = verdict.gates
-        _raise_if_infra(verdict)
+        raise_if_infra(verdict)
         sealed.restore(self.task)
         return verdict
 
@@ -297,24 +298,6 @@ class _Job:
 def _is_sealed_place(path: str) -> bool:
     """Whether a refused entry lies in the task, outside ``solution/``; a path that is none is only unsafe."""
     return path == "." or (not path.startswith(f"{SOLUTION_FOLDER}/") and not path_problem(path))
-
-
-def _raise_if_infra(verdict: Verdict) -> None:
-    if verdict.status is VerdictStatus.INFRA:
-        raise InfraError(Boundary(verdict.boundary or Boundary.SANDBOX), verdict.message)
-
-
-def _stop_if_skipped(session: Session, path: str) -> None:
-    skipped = session.result.reply.skipped or read_skip(session.files, path)
-    if skipped is not None:
-        raise Stop(skipped)
-
-
-def _stop_if_refused(result: SessionResult) -> None:
-    refusals: tuple[Refusal, ...] = result.refusals
-    if refusals:
-        lines = tuple(item.message for item in refusals)
-        raise rejected(refusals[0].reason, lines[0], details=lines)
 
 
 def _write(path: Path, text: str) -> None:
