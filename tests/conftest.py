@@ -6,8 +6,14 @@ import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+from skill2env.errors import Boundary, InfraError
+
+if TYPE_CHECKING:
+    from skill2env.sandbox.images import BaseImage
 from hypothesis import settings
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -35,6 +41,19 @@ def shared() -> Path:
     if not os.access(path, os.R_OK | os.X_OK):
         pytest.skip(f"shared data is absent or closed to this user: {path} (set SKILL2ENV_SHARED)")
     return path
+
+
+@pytest.fixture(scope="session")
+def base_image() -> "BaseImage":
+    """The catalog's first base, built once into the user's cache; skipped where the machine forbids sandboxes."""
+    from skill2env.sandbox.images import ensure_base
+
+    try:
+        return ensure_base()
+    except InfraError as error:
+        if error.boundary is not Boundary.SANDBOX:
+            raise
+        pytest.skip(f"no sandbox on this machine: {error.message}")
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from skill2env.sandbox.layers import Layer, building, find
 from skill2env.sandbox.network import BuildNetwork, build_network
 from skill2env.sandbox.recipe import CopyStep, Recipe, RunStep, Step, WorkdirStep
 from skill2env.sandbox.session import ExecOutcome, ResourceLimits, Sandbox, SandboxSpec
+from skill2env.store.files import storage
 
 Progress = Callable[[str], None]
 FILE_TIME = 946684800
@@ -113,7 +114,8 @@ def build_layers(
     key, layers = digest_of({"base": ground.digest}), list[Layer]()
     deadline = time.monotonic() + timeout_sec
     for group in _groups(recipe.steps, context):
-        key = digest_of({"parent": key, "steps": group.describe()})
+        with storage("reading the build context", context.root):
+            key = digest_of({"parent": key, "steps": group.describe()})
         short = key.removeprefix("sha256:")
         layer = find(short, identity)
         if layer is None:
@@ -272,7 +274,7 @@ if [ -d "$1" ]; then kind=folder; elif [ -e "$1" ] || [ -L "$1" ]; then kind=fil
 echo "$kind $uid $gid"
 """
 _EXTRACT = r"""
-make() { [ -d "$1" ] || { make "$(dirname -- "$1")" && mkdir -- "$1" && chown "$2" -- "$1"; } || exit 1; }
+make() { [ -d "$1" ] || { make "$(dirname -- "$1")" "$2" && mkdir -- "$1" && chown "$2" -- "$1"; } || exit 1; }
 make "$1" "$2"
 exec tar -xpf - --numeric-owner --keep-directory-symlink -C "$1"
 """

@@ -277,12 +277,19 @@ def prepare() -> None:
         except OSError:
             pass
     try:
+        number = os.open("/etc/hosts", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with open(number, "rb", buffering=0) as file:
+            named = b"localhost" in (file.read(1 << 16) or b"")
+    except OSError:
+        named = False
+    if named:
+        return  # opening it for writing would already copy it into the upper layer
+    try:
         number = os.open(
-            "/etc/hosts", os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644
+            "/etc/hosts", os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644
         )
-        with open(number, "rb+", buffering=0) as file:
-            if b"localhost" not in (file.read(1 << 16) or b""):
-                file.write(HOSTS)
+        with open(number, "wb", buffering=0) as file:
+            file.write(HOSTS)
     except OSError:
         pass
 

@@ -99,8 +99,8 @@ def building(
             if identity.tier is Tier.ROOT:
                 os.chown(work / "fs", identity.root_uid, identity.root_gid)
         try:
-            yield None, work
-            with storage("storing a layer", target):
+            with storage("building a layer", work):
+                yield None, work
                 (work / "layer.json").write_text(
                     json.dumps({"key": key, **description}, sort_keys=True) + "\n"
                 )

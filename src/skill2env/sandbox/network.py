@@ -43,6 +43,8 @@ def _apt_settings() -> str:
     return (
         f'Dir::Etc::sourcelist "{_INSIDE}/sources.list";\n'
         f'Acquire::http::Proxy "{proxy}";\nAcquire::https::Proxy "{proxy}";\n'
+        # Without it an update that fetched nothing succeeds, and a layer without package lists would be kept.
+        'APT::Update::Error-Mode "any";\n'
         'Acquire::http::Pipeline-Depth "0";\nAcquire::Retries "2";\nAcquire::Languages "none";\n'
         'APT::Sandbox::User "root";\n' + mirrors.apt_date_settings()
     )
