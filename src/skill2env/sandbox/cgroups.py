@@ -9,6 +9,7 @@ import contextlib
 import functools
 import itertools
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ ROOT = Path("/sys/fs/cgroup")
 PREFIX = "skill2env-"
 _CPU_PERIOD_US = 100_000
 _numbers = itertools.count(1)
+_swept = threading.Event()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,9 @@ def make_group(wanted: Wanted, *, root: Path = ROOT, own: str | None = None) -> 
     group = Group()
     if wanted == Wanted():
         return group
+    if not _swept.is_set():
+        _swept.set()
+        sweep()
     name = f"{PREFIX}{owner_name()}-{next(_numbers)}"
     paths = own_paths(Path("/proc/self/cgroup").read_text() if own is None else own)
     if (root / "cgroup.controllers").exists():

@@ -227,7 +227,7 @@ def _check_sandbox(machine: Machine) -> list[Check]:
 
 
 def _probe(identity: Identity) -> str:
-    """Start a sandbox without an image: namespaces, ids, an overlay on the cache's disk, proc. What failed, in words."""
+    """Start a sandbox without an image: namespaces, ids, overlay on the cache's disk, proc. What failed, in words."""
     try:
         folder = Path(tempfile.mkdtemp(prefix=".probe-", dir=_reachable(cache_home(), identity)))
     except OSError as error:

@@ -53,6 +53,9 @@ def arguments(
     found += ["--overlay", str(upper), str(work), "/"]
     # Kernel settings are read-only even where their files look writable.
     found += ["--dev", "/dev", "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys"]
+    # Root inside has the uid of process 1 and could rewrite it in memory: then exit codes would be what it likes.
+    for memory in ("/proc/1/mem", "/proc/1/task/1/mem"):
+        found += ["--ro-bind", "/dev/null", memory]
     # File systems in memory are bounded: the limits on processes do not see them.
     found += [
         "--perms",
