@@ -412,7 +412,9 @@ class Sandbox:
         source.stat()
         done = self._transfer("P", [owner or "", target], stdin=transfer.pack(source))
         if done.return_code:
-            raise self._transfer_error(f"copying to {target}", done)
+            told = _told(done)
+            where = Boundary.STORAGE if "No space left" in told else Boundary.SANDBOX
+            raise InfraError(where, f"copying to {target} failed: {told}")
 
     def get(
         self,
@@ -440,7 +442,7 @@ class Sandbox:
             if done.return_code == NOT_FOUND:
                 raise FileNotFoundError(source)
             if done.return_code or not unpacker.finished:
-                raise self._transfer_error(f"copying {source}", done)
+                raise transfer.TransferRefused(f"copying {source} failed: {_told(done)}")
 
     def _transfer(
         self,
@@ -454,16 +456,16 @@ class Sandbox:
         raw = [os.fsencode(field) for field in fields]
         return self._send(operation, raw, pipes).wait(_TRANSFER_TIMEOUT_SEC)
 
-    def _transfer_error(self, doing: str, done: ExecOutcome) -> Exception:
-        told = done.stderr.decode(errors="replace").strip()[:500] or f"code {done.return_code}"
-        if done.breach:
-            return transfer.TransferRefused(f"{doing} failed: {done.breach}")
-        return InfraError(Boundary.SANDBOX, f"{doing} failed: {told}")
-
     def wait_ended(self, timeout_sec: float) -> bool:
         """True when process 1 ended within the time."""
         channel = self._channel
         return channel is None or channel.ended.wait(timeout_sec)
+
+
+def _told(done: ExecOutcome) -> str:
+    """Why a transfer failed, in words."""
+    told = done.stderr.decode(errors="replace").strip()[:500]
+    return done.breach or told or f"code {done.return_code}"
 
 
 _alive: dict[Sandbox, int] = {}
