@@ -235,6 +235,8 @@ def threshold(place: Place) -> Iterator[Edit]:
     value = _number(node)
     if value is None:
         return
+    if isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Div | ast.Pow) and value == 2:
+        return  # half of something, or a square: nobody slips there
     compared = isinstance(parent, ast.Compare)
     weight = isinstance(value, float) and isinstance(
         parent, ast.BinOp | ast.Dict | ast.Tuple | ast.Call | ast.Return

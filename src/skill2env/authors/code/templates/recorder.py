@@ -7,6 +7,8 @@ Runs inside the sandbox; reads one job as JSON from standard input, answers with
     {"mode": "compare", "root": DIR, "cases": [...], "expected": {ID: outcome}, "full": false,
      "trees": [{"id": ..., "texts": {file: text}, "cases": [ID, ...] or null}]}
         -> {TREE: {ID: outcome or word}}     only cases that differ; word: value, raised, died
+    {"mode": "print", "programs": {NAME: FILE}}
+        -> {NAME: what the program prints}
 """
 
 import datetime
@@ -168,6 +170,22 @@ def compare(job: Any) -> dict[str, Any]:
         return dict(pool.map(one, job["trees"]))
 
 
+def prints(job: Any) -> dict[str, str]:
+    """Standard output of small programs; empty when one does not end."""
+    import subprocess
+
+    found: dict[str, str] = {}
+    for name, file in job["programs"].items():
+        env = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "TZ": "UTC", "HOME": "/tmp", "PYTHONHASHSEED": "7"}
+        command = [sys.executable, "-B", file]
+        try:
+            done = subprocess.run(command, capture_output=True, env=env, timeout=SECONDS_A_TREE)
+            found[name] = done.stdout.decode("utf-8", "replace")
+        except subprocess.TimeoutExpired:
+            found[name] = ""
+    return found
+
+
 def main() -> None:
     """As a child (with arguments) or as the driver (without)."""
     if len(sys.argv) == 4:
@@ -180,7 +198,8 @@ def main() -> None:
         child.run_all(child.Project(root, work), json.load(sys.stdin), observe if observing else None)
         return
     job = json.load(sys.stdin)
-    json.dump(record(job) if job["mode"] == "record" else compare(job), sys.stdout)
+    modes = {"record": record, "compare": compare, "print": prints}
+    json.dump(modes[job["mode"]](job), sys.stdout)
 
 
 if __name__ == "__main__":

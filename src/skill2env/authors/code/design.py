@@ -1,0 +1,233 @@
+"""From viable faults to the facts of one task: which faults, which broken cases are shown, which stay hidden.
+
+The shown cases must single out the fault: every other small change at the same place that would satisfy them all must
+also satisfy the hidden ones. Otherwise a careful solver could be graded wrong for a guess that fits all it was told.
+"""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from skill2env.authors.code.assess import Viable, compare
+from skill2env.authors.code.behaviour import Behaviour
+from skill2env.authors.code.bench import Bench
+from skill2env.authors.code.faults.sites import Site, find_sites
+from skill2env.authors.code.faults.source import parses
+from skill2env.authors.code.understand import Project
+from skill2env.axes import Complexity
+from skill2env.records import digest_of
+
+MIN_HIDDEN = 3
+MAX_HIDDEN = 30
+MAX_KEPT = 120
+MAX_SHOWN = 5
+MAX_ALTERNATIVES = 12
+TRIES = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """What a band of complexity means here."""
+
+    faults: int
+    shown: int
+    """Reported cases per fault, before more are added to single the fault out."""
+    distant: bool
+    """Symptoms are taken where users meet them, not at the faulty function."""
+
+
+LEVELS: dict[str, Level] = {
+    Complexity.SHORT: Level(1, 3, distant=False),
+    Complexity.MODERATE: Level(1, 2, distant=True),
+    Complexity.LONG: Level(2, 2, distant=True),
+    Complexity.DEEP: Level(3, 2, distant=True),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One injected fault with its evidence."""
+
+    site: Site
+    reported: tuple[str, ...]
+    hidden: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """Everything a task needs to know about its fault."""
+
+    faults: tuple[Fault, ...]
+    texts: Mapping[str, str]
+    """Changed files of the broken project."""
+    kept: tuple[str, ...]
+    """Ids of cases that are right in the broken project and must stay right."""
+
+
+def level_of(complexity: str) -> Level:
+    """Level of a band; bands that are not in the catalog are short ones."""
+    return LEVELS.get(complexity, LEVELS[Complexity.SHORT])
+
+
+def design(
+    bench: Bench, project: Project, behaviour: Behaviour, group: Sequence[Viable], level: Level, seed: int
+) -> Design | None:
+    """Choose faults and evidence for one task; None when no choice of a few tries holds.
+
+    Raises:
+        BenchFailed: the code got in the way of the recorder.
+        InfraError: the sandbox failed.
+    """
+    rng = random.Random(seed)  # noqa: S311
+    for chosen in _choices(group, level.faults, behaviour, rng):
+        found = _try(bench, project, behaviour, chosen, level)
+        if found is not None:
+            return found
+    return None
+
+
+def _choices(
+    group: Sequence[Viable], count: int, behaviour: Behaviour, rng: random.Random
+) -> list[tuple[Viable, ...]]:
+    """Sets of faults to try: good ones first, in an order that the seed decides."""
+    ranked = sorted(group, key=lambda item: (_rank(item, behaviour) + rng.random() * 2, item.site.key))
+    found: list[tuple[Viable, ...]] = []
+    for start in range(len(ranked)):
+        picked: list[Viable] = []
+        for item in [*ranked[start:], *ranked[:start]]:
+            apart = all(item.site.function != other.site.function or item.site.file != other.site.file for other in picked)
+            if len(picked) < count and apart:
+                picked.append(item)
+        if len(picked) == count:
+            found.append(tuple(picked))
+    return found[:TRIES]
+
+
+def _rank(item: Viable, behaviour: Behaviour) -> float:
+    """Small is good: seen through public code, in the skill's own examples, neither everywhere nor nearly nowhere."""
+    public = sum(is_public(behaviour, i) for i in item.broken)
+    observed = sum(i in behaviour.observed for i in item.broken)
+    share = len(item.broken) / item.tried
+    return (0 if public >= 2 else 2) + (0 if observed else 1) + (0 if 0.08 <= share <= 0.7 else 1)
+
+
+def is_public(behaviour: Behaviour, case_id: str) -> bool:
+    """True for a command, or a call of a function whose name says that others may call it."""
+    case = behaviour.cases[case_id]
+    return case.kind == "command" or not any(part.startswith("_") for part in case.name.split("."))
+
+
+def broken_texts(project: Project, sites: Sequence[Site]) -> dict[str, str] | None:
+    """Changed files with all faults in; None when they touch each other or no longer parse."""
+    texts: dict[str, str] = {}
+    for file in sorted({site.file for site in sites}):
+        try:
+            texts[file] = project.modules[file].source.apply(*(site.edit for site in sites if site.file == file))
+        except ValueError:
+            return None
+        if not parses(texts[file]):
+            return None
+    return texts
+
+
+def _try(
+    bench: Bench, project: Project, behaviour: Behaviour, chosen: Sequence[Viable], level: Level
+) -> Design | None:
+    sites = [item.site for item in chosen]
+    texts = broken_texts(project, sites)
+    if texts is None:
+        return None
+    trees: list[dict[str, Any]] = [{"id": "all", "texts": texts, "cases": None}]
+    for number, site in enumerate(sites):
+        trees.append({"id": str(number), "texts": broken_texts(project, [site]), "cases": None})
+    found = compare(bench, behaviour, trees)
+    together = found.get("all", {})
+    if "died" in together.values():
+        return None
+    faults: list[Fault] = []
+    for number, site in enumerate(sites):
+        alone = found.get(str(number), {})
+        broken = [i for i in together if i in alone]
+        fault = _evidence(bench, project, behaviour, site, broken, together, level)
+        if fault is None:
+            return None
+        faults.append(fault)
+    kept = [i for i in behaviour.cases if i not in together]
+    near = {key for site in sites for key in behaviour.through(site.file, "")}
+    kept.sort(key=lambda i: (i not in near, i not in behaviour.observed, digest_of(i)))
+    return Design(tuple(faults), texts, tuple(sorted(kept[:MAX_KEPT])))
+
+
+def _evidence(
+    bench: Bench,
+    project: Project,
+    behaviour: Behaviour,
+    site: Site,
+    broken: Sequence[str],
+    words: Mapping[str, Any],
+    level: Level,
+) -> Fault | None:
+    """Split the broken cases into reported and hidden ones; None when too few, or when the report stays ambiguous."""
+    ranked = sorted(broken, key=lambda i: _showing(behaviour, i, site, words, level))
+    if len(ranked) < level.shown + MIN_HIDDEN:
+        return None
+    shown = _spread(behaviour, ranked, level.shown)
+    rest = [i for i in ranked if i not in shown]
+    for differing in _alternatives(bench, project, behaviour, site, broken):
+        if differing & set(shown) or not differing:
+            continue
+        if len(shown) >= MAX_SHOWN:
+            return None
+        shown.append(next(i for i in ranked if i in differing))
+        rest = [i for i in rest if i not in shown]
+    if len(rest) < MIN_HIDDEN or words[shown[0]] != "value":
+        return None
+    return Fault(site, tuple(shown), tuple(sorted(sorted(rest, key=digest_of)[:MAX_HIDDEN])))
+
+
+def _showing(
+    behaviour: Behaviour, case_id: str, site: Site, words: Mapping[str, Any], level: Level
+) -> tuple[Any, ...]:
+    case = behaviour.cases[case_id]
+    direct = case.file == site.file and case.name == site.function
+    size = len(str([case.args, case.kwargs])) + len(str(behaviour.outcomes[case_id]))
+    return (
+        words[case_id] != "value" or "raised" in behaviour.outcomes[case_id],
+        not is_public(behaviour, case_id),
+        direct if level.distant else case.kind == "command",
+        case_id not in behaviour.observed,
+        size // 400,
+        digest_of(case_id),
+    )
+
+
+def _spread(behaviour: Behaviour, ranked: Sequence[str], count: int) -> list[str]:
+    """The first `count` cases in rank order, different outcomes before equal ones."""
+    seen: set[str] = set()
+    fresh: list[str] = []
+    again: list[str] = []
+    for i in ranked[: 6 * count]:
+        shape = digest_of(behaviour.outcomes[i])
+        (again if shape in seen else fresh).append(i)
+        seen.add(shape)
+    return [*fresh, *again][:count]
+
+
+def _alternatives(
+    bench: Bench, project: Project, behaviour: Behaviour, site: Site, broken: Sequence[str]
+) -> list[set[str]]:
+    """For every other small change at the faulty place: the broken cases that it would still get wrong."""
+    source = project.modules[site.file].source
+    others = [
+        other
+        for other in find_sites(site.file, source)
+        if other.edit != site.edit and other.line == site.line and other.function == site.function
+    ]
+    touching = [o for o in others if o.edit.start < site.edit.end and site.edit.start < o.edit.end]
+    ordered = [*touching, *(o for o in others if o not in touching)][:MAX_ALTERNATIVES]
+    trees = [
+        {"id": other.key, "texts": {site.file: source.apply(other.edit)}, "cases": sorted(broken)} for other in ordered
+    ]
+    found = compare(bench, behaviour, trees) if trees else {}
+    return [set(found.get(tree["id"], {})) for tree in trees]
