@@ -169,7 +169,10 @@ def _run_chain(batch: Batch, chain: Sequence[Stage], element: Any) -> None:
         batch.progress(Event(EventKind.STEP, element.label, stage.name))
         try:
             stage.run(batch, element)
-        except (Skill2EnvError, Cancelled):
+        except Cancelled:
+            raise
+        except Skill2EnvError:
+            batch.cancelled.set()  # whatever reaches this point ends the batch; no worker starts anything new
             raise
         except Exception:
             element.broken = True

@@ -26,6 +26,7 @@ from skill2env.records import (
     AuthorIdentity,
     Candidate,
     Phase,
+    Severity,
     Skill,
     TaskSpec,
     Usage,
@@ -401,8 +402,12 @@ def open_batch(
     _check_folders(out, run)
     found: dict[Path, SkillWork] = {}
     for path in paths:
-        for folder in find_skills(path).folders:
+        discovery = find_skills(path)
+        for folder in discovery.folders:
             found.setdefault(folder.resolve(), SkillWork(folder, folder.resolve().name))
+        for diagnostic in discovery.diagnostics:
+            if diagnostic.severity is not Severity.INFO:
+                progress(Event(EventKind.NOTE, str(path / diagnostic.where), diagnostic.message))
     author = _make_author(config)
     folder = RunFolder(run)
     with folder.locked(), Ledger.open(folder.ledger) as ledger:
