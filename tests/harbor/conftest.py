@@ -49,6 +49,8 @@ def trial(tmp_path: Path) -> Callable[..., TrialOutcome]:
 
     def run(task_dir: Path, agent: str, **settings: object) -> TrialOutcome:
         if settings.get("mode") == "shared" and not current_identity().several_users:
+            pytest.skip("an agent and a shared verifier need several user ids")
+        if settings.get("mode") == "shared" and not current_identity().several_users:
             pytest.skip("a shared verifier needs several user ids, and the single-uid tier has one")
         return run_trial(
             task_dir, agent, environment=namespace_sandbox(), trials_dir=tmp_path / "trials", **settings

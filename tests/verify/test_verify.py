@@ -1,13 +1,16 @@
 """The whole sequence on a sound task, and one bad example for every reason that a gate can give."""
 
 import dataclasses
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from skill2env.harbor.sandboxes import NAMESPACE_ENVIRONMENT, SandboxChoice
 from skill2env.records import GateOutcome, Reason, VerdictStatus
+from skill2env.sandbox.identity import Tier, current_identity
 from skill2env.verify.gate import GateContext, Level
 from skill2env.verify.rules import Profile
 from skill2env.verify.verify import GATES, check_contract, check_solution, solution_feedback, verify
@@ -180,6 +183,8 @@ def test_bad_behaviour_is_rejected(
     case: str, builder: ModuleType, runnable_task: Make, base: object, context: GateContext
 ) -> None:
     reason, gate, changes = BAD_TRIALS[case]
+    if gate == "agreement" and not current_identity().several_users:
+        pytest.skip("the other verifier mode needs several user ids")
     changed = {
         path: text.format(reference=base.reference) if path == "environment/Dockerfile" else text  # type: ignore[attr-defined]
         for path, text in changes(builder).items()
@@ -250,3 +255,31 @@ def test_feedback_of_a_failing_solution(
     feedback = solution_feedback(verdict, context)
     assert "tried" in feedback
     assert "looking at the delivery" in feedback
+
+
+def test_single_user_id_is_part_of_the_evidence(runnable_task: Make, tmp_path: Path) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root always has several user ids; scripts/ci_users.sh runs this as ordinary users")
+    weak = SandboxChoice(
+        "namespace", NAMESPACE_ENVIRONMENT, {"tier": Tier.SINGLE.value, "allow_unlimited": True}
+    )
+    verdict = verify(
+        runnable_task(),
+        profile=Profile.OURS,
+        context=GateContext(weak, tmp_path / "evidence", infra_retries=0),
+    )
+    assert verdict.status is VerdictStatus.ACCEPTED, verdict.message
+    values = {gate.gate: gate.values for gate in verdict.gates}
+    assert values["nop"]["degraded"] == "single-uid"
+    assert "mode-shared" not in values["agreement"]
+
+
+def test_memory_that_a_verifier_eats_is_its_own_fault(runnable_task: Make, context: GateContext) -> None:
+    hungry = "#!/bin/bash\nexec /usr/bin/python3 -c 'x = b\"x\" * (3 * 2**30); print(len(x))'\n"
+    task = runnable_task(
+        changes={"tests/test.sh": hungry},
+        config=lambda text: text.replace("memory_mb = 1024", "memory_mb = 128"),
+    )
+    verdict = verify(task, profile=Profile.OURS, context=context)
+    assert verdict.status is VerdictStatus.REJECTED, verdict.message
+    assert verdict.reason in (Reason.REWARD_INVALID, Reason.NOP_FAILED)

@@ -1,5 +1,6 @@
 """What one trial did, as a record of ours: everything a gate needs and nothing it would have to look up."""
 
+import json
 import os
 import stat
 from collections.abc import Mapping
@@ -74,6 +75,12 @@ class TrialOutcome:
     """End of what the verifier printed, at most `OUTPUT_LIMIT` bytes."""
     seconds: Mapping[str, float] = field(default_factory=dict[str, float])
     """Wall time by phase, and ``total``."""
+    degraded: str = ""
+    """How the sandbox was weaker than it should be (``single-uid``); empty when it was not, or nobody says."""
+    absent_limits: tuple[str, ...] = ()
+    """Limits that the task asked for and the machine could not enforce."""
+    breaches: tuple[str, ...] = ()
+    """Limits that the task broke, for which the sandbox ended it."""
     steps: bool = False
     """The task has several steps; reward files lie in the steps' folders then and are not read."""
 
@@ -87,6 +94,25 @@ class TrialOutcome:
         if self.steps:
             return Reward(dict(self.rewards or {}))
         return read_reward(self.reward_json, self.reward_txt)
+
+
+@dataclass(frozen=True, slots=True)
+class Confinement:
+    """What our own sandbox noted beside a trial, over all its containers."""
+
+    degraded: str = ""
+    absent: tuple[str, ...] = ()
+    breaches: tuple[str, ...] = ()
+
+
+def read_confinement(folder: Path) -> Confinement:
+    """Notes of the namespace sandbox in a trial's folder; nothing for other environments."""
+    notes = [json.loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("sandbox-*.json"))]
+    return Confinement(
+        degraded=next((note["degraded"] for note in notes if note["degraded"]), ""),
+        absent=tuple(sorted({name for note in notes for name in note["absent"]})),
+        breaches=tuple(note["breach"] for note in notes if note["breach"]),
+    )
 
 
 def read_head(path: Path, limit: int = READ_LIMIT) -> bytes | None:

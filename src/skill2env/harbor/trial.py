@@ -25,7 +25,14 @@ from skill2env.errors import Boundary, InfraError, Skill2EnvError, boundary
 from skill2env.harbor.faults import creation_fault, is_suspect, machine_fault
 from skill2env.harbor.limits import Timeouts
 from skill2env.harbor.namespace import START_ERRORS
-from skill2env.harbor.outcome import TrialFailure, TrialOutcome, TrialPhase, read_head, read_tail
+from skill2env.harbor.outcome import (
+    TrialFailure,
+    TrialOutcome,
+    TrialPhase,
+    read_confinement,
+    read_head,
+    read_tail,
+)
 from skill2env.harbor.quiet import quiet_harbor
 from skill2env.harbor.sandboxes import SandboxChoice
 from skill2env.harbor.variant import variant
@@ -179,6 +186,7 @@ def _outcome(config: TrialConfig, folder: Path, result: TrialResult) -> TrialOut
         fault = machine_fault(failure)
         if fault is not None:
             raise fault
+    confinement = read_confinement(folder)
     verifier = folder / "verifier"
     agent_log = "oracle.txt" if config.agent.name == AgentName.ORACLE.value else "script.txt"
     mode = result.verifier_environment_mode
@@ -189,13 +197,16 @@ def _outcome(config: TrialConfig, folder: Path, result: TrialResult) -> TrialOut
         rewards=None if result.verifier_result is None else result.verifier_result.rewards,
         valid=result.reward_valid,
         failure=failure,
-        suspect=failure is not None and is_suspect(failure),
+        suspect=failure is not None and is_suspect(failure) and not confinement.breaches,
         solve_exit_code=_exit_code(folder),
         reward_json=read_head(verifier / "reward.json"),
         reward_txt=read_head(verifier / "reward.txt"),
         agent_output=read_tail(folder / "agent" / agent_log),
         verifier_output=read_tail(verifier / "test-stdout.txt"),
         seconds=_seconds(result),
+        degraded=confinement.degraded,
+        absent_limits=confinement.absent,
+        breaches=confinement.breaches,
         steps=result.step_results is not None,
     )
 

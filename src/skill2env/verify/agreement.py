@@ -28,9 +28,12 @@ def _runs(subject: Subject, context: GateContext) -> Iterator[tuple[str, str | N
     for number in range(2, context.oracle_repeats + 1):
         yield f"repeat-{number}", None
     facts = facts_of(subject)
-    if subject.profile is Profile.OURS and not isinstance(facts, Hit) and not facts.verifier_image:
+    if subject.profile is not Profile.OURS or isinstance(facts, Hit) or facts.verifier_image:
         # A verifier with an image of its own has tools there that the agent's container lacks.
-        yield f"mode-{_OTHER[facts.mode]}", _OTHER[facts.mode]
+        return
+    if subject.nop is not None and subject.nop.degraded:
+        return  # agent and verifier cannot share a container where both are one user; the gate `nop` says so
+    yield f"mode-{_OTHER[facts.mode]}", _OTHER[facts.mode]
 
 
 def _repeat(subject: Subject, context: GateContext, label: str, mode: str | None) -> Iterator[Hit]:

@@ -7,6 +7,7 @@ from skill2env.verify.trials import (
     metric_values,
     portable_hits,
     refuse_if_cut_off,
+    weakness_values,
 )
 
 NAME = "nop"
@@ -25,4 +26,4 @@ def check(subject: Subject, context: GateContext) -> Report:
     refuse_if_cut_off(subject, context, hits)
     if reward.metrics:
         hits += portable_hits(outcome, reward, subject)
-    return Report(hits, metric_values(reward))
+    return Report(hits, {**metric_values(reward), **weakness_values(outcome)})

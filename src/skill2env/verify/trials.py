@@ -125,6 +125,8 @@ def failure_hits(outcome: TrialOutcome, reward: Reward, *, otherwise: str) -> li
     failure = outcome.failure
     if failure is not None:
         text = f"{failure.type}: {' '.join(failure.message.split())[:300]}"
+        if outcome.breaches:
+            text = f"{outcome.breaches[0]} ({text})"
         if failure.phase is TrialPhase.CREATE:
             return [Hit("task-unloadable", f"Harbor cannot load the task: {text}")]
         if failure.phase is TrialPhase.ENVIRONMENT or failure.type == "BuildFailed":
@@ -166,6 +168,20 @@ def portable_hits(outcome: TrialOutcome, reward: Reward, subject: Subject) -> li
 def metric_values(reward: Reward) -> dict[str, float | int | str | bool | None]:
     """Metrics as evidence, sorted, under names that no other fact has."""
     return {f"metric:{name}": value for name, value in sorted(reward.metrics.items())}
+
+
+def weakness_values(outcome: TrialOutcome) -> dict[str, float | int | str | bool | None]:
+    """How the sandbox was weaker than it should be, as evidence; nothing when it was not.
+
+    ``degraded`` is ``single-uid`` where agent and verifier could not be two users: such a verdict is right for the
+    task's honest agents, and nothing that is published should rest on it.
+    """
+    values: dict[str, float | int | str | bool | None] = {}
+    if outcome.degraded:
+        values["degraded"] = outcome.degraded
+    if outcome.absent_limits:
+        values["absent_limits"] = ", ".join(outcome.absent_limits)
+    return values
 
 
 def refuse_if_cut_off(subject: Subject, context: GateContext, hits: list[Hit]) -> None:
