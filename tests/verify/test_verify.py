@@ -1,16 +1,14 @@
 """The whole sequence on a sound task, and one bad example for every reason that a gate can give."""
 
 import dataclasses
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from skill2env.harbor.sandboxes import NAMESPACE_ENVIRONMENT, SandboxChoice
 from skill2env.records import GateOutcome, Reason, VerdictStatus
-from skill2env.sandbox.identity import Tier, current_identity
+from skill2env.sandbox.identity import current_identity
 from skill2env.verify.gate import GateContext, Level
 from skill2env.verify.rules import Profile
 from skill2env.verify.verify import GATES, check_contract, check_solution, solution_feedback, verify
@@ -257,17 +255,10 @@ def test_feedback_of_a_failing_solution(
     assert "looking at the delivery" in feedback
 
 
-def test_single_user_id_is_part_of_the_evidence(runnable_task: Make, tmp_path: Path) -> None:
-    if os.geteuid() == 0:
-        pytest.skip("root always has several user ids; scripts/ci_users.sh runs this as ordinary users")
-    weak = SandboxChoice(
-        "namespace", NAMESPACE_ENVIRONMENT, {"tier": Tier.SINGLE.value, "allow_unlimited": True}
-    )
-    verdict = verify(
-        runnable_task(),
-        profile=Profile.OURS,
-        context=GateContext(weak, tmp_path / "evidence", infra_retries=0),
-    )
+def test_single_user_id_is_part_of_the_evidence(runnable_task: Make, context: GateContext) -> None:
+    if current_identity().several_users:
+        pytest.skip("this user has several ids; scripts/ci_users.sh runs this as one who has not")
+    verdict = verify(runnable_task(), profile=Profile.OURS, context=context)
     assert verdict.status is VerdictStatus.ACCEPTED, verdict.message
     values = {gate.gate: gate.values for gate in verdict.gates}
     assert values["nop"]["degraded"] == "single-uid"
