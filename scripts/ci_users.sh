@@ -12,8 +12,11 @@ root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 cd "$root"
 select=${CI_USERS_SELECT:-not docker and not slow}
 paths=${CI_USERS_PATHS:-tests}
-with=skill2env-sub
-without=skill2env-one
+# Names and ids of this run alone, so that two runs on one machine do not meet.
+with=skill2env-sub-$$
+without=skill2env-one-$$
+first_subuid=$((10000000 + $$ % 4096 * 65536))
+last_subuid=$((first_subuid + 65535))
 
 # Below /tmp and not below /root, whose 0700 an ordinary user cannot walk through.
 place=$(mktemp -d /tmp/skill2env-ci.XXXXXX)
@@ -45,7 +48,7 @@ create_users() {
         install -d -o "$user" -m 755 "$place/cache-$user"
         install -d -o "$user" -m 700 "$place/tmp-$user"
     done
-    usermod --add-subuids 2000000-2065535 --add-subgids 2000000-2065535 "$with"
+    usermod --add-subuids "$first_subuid-$last_subuid" --add-subgids "$first_subuid-$last_subuid" "$with"
 }
 
 shared_python() { # an interpreter that everybody can run: ours, or a copy when it lies below a closed folder
