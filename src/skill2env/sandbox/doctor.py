@@ -364,7 +364,7 @@ def check_limits(identity: Identity) -> Check:
     told += ". Control groups cannot be written here, so memory is watched and fractions of a processor are not limited"
     fix = "systemd-run --user --scope -p Delegate=yes -- skill2env COMMAND"
     return Check(
-        "limits", Status.WARN, told, fix if shutil.which("systemd-run") and os.geteuid() != 0 else ""
+        "limits", Status.WARN, told, fix if Path("/run/systemd/system").is_dir() and os.geteuid() != 0 else ""
     )
 
 
@@ -402,6 +402,6 @@ def check_engine(name: str) -> Check:
         return Check(name, Status.OK, f"{name} {done.stdout.strip()} answers")
     told = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
     fix = "sudo usermod -aG docker $USER" if "permission denied" in told.lower() else ""
-    if not fix and name == "docker" and shutil.which("systemctl"):
+    if not fix and name == "docker" and Path("/run/systemd/system").is_dir():
         fix = "sudo systemctl start docker"
     return Check(name, Status.WARN, f"{name} is installed and does not answer: {told}", fix)

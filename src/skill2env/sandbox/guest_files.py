@@ -135,13 +135,7 @@ def record(number: int, kind: bytes, name: str, info: os.stat_result, size: int)
 def send_file(number: int, path: str, name: str) -> None:
     """Write one regular file; what turns out to be anything else is left out."""
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (os.O_NOFOLLOW if name else 0)
-    try:
-        file = os.open(path, flags)
-    except (
-        PermissionError
-    ):  # a single uid has no power over a file that is closed to its owner; but it is the owner
-        os.chmod(path, 0o600)
-        file = os.open(path, flags)
+    file = os.open(path, flags)
     try:
         info = os.fstat(file)
         if info.st_mode & _KIND != _FILE:
@@ -165,12 +159,7 @@ def send_tree(number: int, top: str, inner: str, depth: int = 0) -> None:
     if depth > DEPTH_LIMIT:
         raise OSError("folders are nested more than " + str(DEPTH_LIMIT) + " deep")
     folder = os.path.join(top, inner)
-    try:
-        names = sorted(os.listdir(folder))
-    except PermissionError:
-        os.chmod(folder, 0o700)
-        names = sorted(os.listdir(folder))
-    for entry in names:
+    for entry in sorted(os.listdir(folder)):
         name = os.path.join(inner, entry)
         path = os.path.join(top, name)
         try:

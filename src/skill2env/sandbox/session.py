@@ -435,10 +435,13 @@ class Sandbox:
         Raises:
             FileNotFoundError: there is no `source`.
             TransferRefused: too much, or what no honest program would send.
-            InfraError: the sandbox is gone.
+            InfraError: the sandbox is gone, or the host cannot write.
         """
         with transfer.Unpacker(Path(target), limit_bytes=limit_bytes, links=links) as unpacker:
-            done = self._transfer("G", [source], sink=unpacker.feed)
+            try:
+                done = self._transfer("G", [source], sink=unpacker.feed)
+            except OSError as error:
+                raise InfraError(Boundary.STORAGE, f"writing {target} failed: {error}") from error
             if done.return_code == NOT_FOUND:
                 raise FileNotFoundError(source)
             if done.return_code or not unpacker.finished:

@@ -1,0 +1,112 @@
+"""Control groups of both versions, on copies of their trees; the real thing runs in test_session."""
+
+from pathlib import Path
+
+import pytest
+
+from skill2env.sandbox import cgroups
+from skill2env.sandbox.cgroups import PREFIX, Wanted, make_group, own_paths
+
+ALL = Wanted(cpus=1.5, memory_bytes=2**28, pids=100)
+
+
+def values(folder: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in sorted(folder.iterdir()) if path.is_file()}
+
+
+def test_own_paths() -> None:
+    text = "7:cpu,cpuacct:/a\n3:pids:/b:c\n1:name=systemd:/d\n0::/user.slice\n"
+    assert own_paths(text) == {
+        "cpu": "/a",
+        "cpuacct": "/a",
+        "pids": "/b:c",
+        "name=systemd": "/d",
+        "": "/user.slice",
+    }
+
+
+def test_version_1_below_the_own_group(tmp_path: Path) -> None:
+    for controller in ("pids", "memory", "cpu"):
+        (tmp_path / controller / "job").mkdir(parents=True)
+    group = make_group(ALL, root=tmp_path, own="1:memory:/job\n2:cpu,cpuacct:/job\n3:pids:/gone\n")
+    assert group.enforced == {"cpus", "memory_mb", "pids"}
+    folders = {folder.parent.relative_to(tmp_path).as_posix(): values(folder) for folder in group.folders}
+    assert folders == {
+        "pids": {"pids.max": "100"},
+        "memory/job": {"memory.limit_in_bytes": "268435456", "memory.memsw.limit_in_bytes": "268435456"},
+        "cpu/job": {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": "150000"},
+    }
+    group.add(1234)
+    assert {(folder / "cgroup.procs").read_text() for folder in group.folders} == {"1234"}
+
+
+def test_version_1_without_rights(tmp_path: Path) -> None:
+    (tmp_path / "pids").mkdir()
+    group = make_group(ALL, root=tmp_path, own="")
+    assert group.enforced == {"pids"}
+
+
+def unified(tmp_path: Path, path: str, controllers: str) -> Path:
+    folder = tmp_path / path
+    folder.mkdir(parents=True, exist_ok=True)
+    (tmp_path / "cgroup.controllers").write_text("cpu memory pids\n")
+    (folder / "cgroup.subtree_control").write_text(controllers)
+    return folder
+
+
+def test_version_2_in_a_delegated_group(tmp_path: Path) -> None:
+    unified(tmp_path, "", "cpu memory pids")
+    parent = unified(tmp_path, "user/scope", "cpu memory pids")
+    group = make_group(ALL, root=tmp_path, own="0::/user/scope\n")
+    assert group.enforced == {"cpus", "memory_mb", "pids"}
+    [folder] = group.folders
+    assert folder.parent == parent
+    assert values(folder) == {
+        "cpu.max": "150000 100000",
+        "memory.max": "268435456",
+        "memory.swap.max": "0",
+        "pids.max": "100",
+    }
+
+
+def test_version_2_goes_up_to_a_group_that_hands_down(tmp_path: Path) -> None:
+    top = unified(tmp_path, "", "memory pids")
+    unified(tmp_path, "user/scope", "")  # it holds processes: the kernel would refuse to hand down
+    (tmp_path / "user/scope/cgroup.subtree_control").chmod(0o444)
+    unified(tmp_path, "user", "")
+
+    def refuse(path: Path, text: str) -> int:
+        if path.name == "cgroup.subtree_control":
+            raise OSError(16, "Device or resource busy")
+        return real(path, text)
+
+    real = Path.write_text
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Path, "write_text", refuse)
+        group = make_group(ALL, root=tmp_path, own="0::/user/scope\n")
+    assert group.enforced == {"memory_mb", "pids"}
+    assert [folder.parent for folder in group.folders] == [top]
+
+
+def test_nothing_wanted_makes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "pids").mkdir()
+    group = make_group(Wanted(), root=tmp_path, own="")
+    assert (group.folders, group.enforced) == ([], set())
+    assert list((tmp_path / "pids").iterdir()) == []
+
+
+def test_tiny_shares_are_what_the_kernel_takes(tmp_path: Path) -> None:
+    (tmp_path / "cpu").mkdir()
+    group = make_group(Wanted(cpus=0.001), root=tmp_path, own="")
+    assert values(group.folders[0])["cpu.cfs_quota_us"] == "1000"
+
+
+def test_sweep_removes_groups_of_dead_processes(tmp_path: Path) -> None:
+    (tmp_path / "pids").mkdir()
+    own = make_group(Wanted(pids=5), root=tmp_path, own="").folders[0]
+    (own / "pids.max").unlink()
+    dead, foreign = tmp_path / "pids" / f"{PREFIX}1-99999999999-1", tmp_path / "pids" / "other"
+    for folder in (dead, foreign):
+        folder.mkdir()
+    assert cgroups.sweep(tmp_path) == 1
+    assert sorted((tmp_path / "pids").iterdir()) == sorted((own, foreign))
