@@ -7,6 +7,7 @@ both need it and stages do not know each other, so it lies beside the records.
 
 import re
 from enum import StrEnum
+from functools import cache
 
 from skill2env.records import Axes, meanings
 
@@ -166,6 +167,7 @@ MAX_VALUE_CHARS = 60
 _VALUE = re.compile(r"[a-z0-9](?:[a-z0-9 _-]*[a-z0-9])?")
 
 
+@cache
 def axis_values(axis: str) -> tuple[str, ...]:
     """Values of one catalog in their order. Raises KeyError for an unknown axis."""
     return tuple(member.value for member in CATALOGS[axis])
