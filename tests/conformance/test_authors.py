@@ -33,6 +33,103 @@ from skill2env.ingest import load_skill
 from skill2env.plan import Plan, plan_workflows
 from skill2env.records import Candidate, Phase, Skill, TaskSpec
 
+CODE_SKILL: dict[str, str] = {
+    "SKILL.md": """\
+---
+name: booking-slots
+description: Merge, cut and price booking slots of a meeting room. Use when a calendar export has overlapping bookings.
+license: Apache-2.0
+---
+# Booking slots
+
+A slot is a half-open range of minutes: it includes its start and excludes its end.
+
+- Sort the slots by start before merging anything.
+- Two slots that only touch are one slot after merging.
+- Never charge a minute twice, even when two bookings cover it.
+- Round a price up to the next full cent at the very end.
+""",
+    "scripts/slots.py": '''\
+"""Slots of a meeting room, as (start, end) pairs of minutes."""
+
+
+def merge(slots):
+    """Merge overlapping and touching slots, sorted by start."""
+    merged = []
+    for start, end in sorted(slots):
+        if start >= end:
+            continue
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def minutes(slots):
+    """Minutes that are covered at least once."""
+    return sum(end - start for start, end in merge(slots))
+
+
+def cut(slots, low, high):
+    """Keep what lies between low and high."""
+    kept = []
+    for start, end in merge(slots):
+        start, end = max(start, low), min(end, high)
+        if start < end:
+            kept.append((start, end))
+    return kept
+
+
+def price(slots, cents_per_hour, free=0):
+    """Price in cents, rounded up; the first `free` minutes cost nothing."""
+    charged = max(0, minutes(slots) - free)
+    return -(-charged * cents_per_hour // 60)
+
+
+def label(minute):
+    """Clock time of a minute of the day."""
+    if not 0 <= minute < 1440:
+        raise ValueError(f"no minute of the day: {minute}")
+    return f"{minute // 60:02d}:{minute % 60:02d}"
+''',
+    "tests/test_slots.py": """\
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
+
+import slots
+
+
+def test_merge():
+    assert slots.merge([(60, 90), (0, 30), (30, 45), (80, 100), (5, 5)]) == [(0, 45), (60, 100)]
+    assert slots.merge([]) == []
+
+
+def test_minutes():
+    assert slots.minutes([(0, 60), (30, 90)]) == 90
+    assert slots.minutes([(0, 10), (20, 25)]) == 15
+
+
+def test_cut():
+    assert slots.cut([(0, 100), (200, 300)], 50, 250) == [(50, 100), (200, 250)]
+    assert slots.cut([(0, 50)], 50, 80) == []
+
+
+def test_price():
+    assert slots.price([(0, 61)], 100) == 102
+    assert slots.price([(0, 30)], 100, free=45) == 0
+    assert slots.price([(0, 600), (660, 720)], 1250, free=15) == 13438
+
+
+def test_label():
+    assert slots.label(75) == "01:15"
+    assert slots.label(1439) == "23:59"
+""",
+}
+"""A skill of our own whose code has tests; as files in this folder, pytest would collect them."""
+
 
 @dataclass(frozen=True)
 class Bench:
@@ -87,11 +184,17 @@ def recorded_examples(repository: Path, _: Path) -> Bench:
     return Bench(lambda: make_author("recorded", settings), *_example(repository))
 
 
-def code(repository: Path, tmp_path: Path) -> Bench:
+def code(_: Path, tmp_path: Path) -> Bench:
     if importlib.util.find_spec("skill2env.authors.code.author") is None:
         pytest.skip("the code author is not part of this checkout")
-    settings = AuthorSettings(cache=tmp_path / "cache")
-    return Bench(lambda: make_author("code", settings), *_example(repository))
+    folder = tmp_path / "booking-slots"
+    for path, text in CODE_SKILL.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    settings = AuthorSettings(
+        cache=tmp_path.parent / "code-cache"
+    )  # shared by the tests of this file: studies are slow
+    return Bench(lambda: make_author("code", settings), load_skill(folder), folder)
 
 
 BENCHES = [
