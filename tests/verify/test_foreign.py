@@ -202,3 +202,25 @@ def test_evidence_of_a_rejection_is_kept(foreign: Make, context: GateContext) ->
     oracle = context.evidence / "oracle"
     assert json.loads((oracle / "result.json").read_text())["reason"] == "oracle_error"
     assert (oracle / "trial" / "agent" / "exit-code.txt").read_text() == "2"
+
+
+def test_task_of_two_steps(builder: ModuleType, foreign: Make, context: GateContext) -> None:
+    steps = "".join(f'\n[[steps]]\nname = "{name}"\n' for name in ("one", "two"))
+    files: dict[str, str | bytes | None] = {
+        "instruction.md": None,
+        "tests/test.sh": None,
+        "tests/grade.py": None,
+        "solution/solve.sh": None,
+        "task.toml": FOREIGN_CONFIG + steps,
+    }
+    for name in ("one", "two"):
+        files[f"steps/{name}/instruction.md"] = builder.INSTRUCTION
+        files[f"steps/{name}/tests/test.sh"] = SINGLE
+        files[f"steps/{name}/solution/solve.sh"] = builder.SOLVE_SH
+    verdict = verify(foreign(**files), profile=Profile.FOREIGN, context=context)
+    # The second step finds what the first one delivered, which is as it should be.
+    assert verdict.status is VerdictStatus.ACCEPTED, verdict.message
+    assert "config-steps" in {finding.code for finding in verdict.findings}
+    files["steps/two/solution/solve.sh"] = "#!/bin/bash\nexit 9\n"
+    failing = verify(foreign(**files), profile=Profile.FOREIGN, context=context)
+    assert failing.reason is Reason.ORACLE_ERROR, failing.message
