@@ -316,6 +316,25 @@ def test_many_skills(place: Place) -> None:
     assert table(outcome) == [("skipped", "too_thin", 303)]
 
 
+def test_a_skill_of_thirty_megabytes(place: Place) -> None:
+    data = place.skills / "alpha/data"
+    data.mkdir()
+    for number in range(6):
+        (data / f"{number}.bin").write_bytes(bytes([number]) * (5 * 2**20))
+    outcome = place.compile()
+    assert table(outcome) == [("skipped", "too_thin", 3)]
+
+
+@pytest.mark.slow
+def test_two_thousand_skills(place: Place) -> None:
+    place.add(*(f"skill-{number:04}" for number in range(1997)))
+    outcome = place.compile(workers=2)
+    assert table(outcome) == [("skipped", "too_thin", 2000)]
+    place.author.planned.clear()
+    assert table(place.compile()) == table(outcome)
+    assert not place.author.planned
+
+
 @pytest.mark.parametrize(
     ("make", "said"),
     [

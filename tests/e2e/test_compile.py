@@ -124,6 +124,37 @@ def test_every_rejection_and_skip_is_kept_with_its_reason(shell: Any) -> None:
     assert "consistent" in shell("run", "audit", run).stdout
 
 
+@pytest.mark.slow
+def test_harbor_itself_runs_the_dataset(shell: Any) -> None:
+    """``harbor run`` with our environment and its own oracle, as the card says."""
+    shell(*shell.demo(skills=shell.folder / "skills/cafe"))
+    harbor = Path(_program()[0]).with_name("harbor")
+    command = [
+        harbor,
+        "run",
+        "-p",
+        "out/demo",
+        "-a",
+        "oracle",
+        "-e",
+        "skill2env.sandbox:NamespaceEnvironment",
+    ]
+    quiet = {**os.environ, "HARBOR_TELEMETRY": "0", "LITELLM_LOCAL_MODEL_COST_MAP": "true"}
+    done = subprocess.run(
+        [*command, "--jobs-dir", "jobs"],
+        cwd=shell.folder,
+        env=quiet,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    results = [json.loads(path.read_text()) for path in (shell.folder / "jobs").glob("*/*/result.json")]
+    assert len(results) == 1
+    assert results[0]["verifier_result"]["rewards"]["reward"] == 1
+    assert results[0]["exception_info"] is None
+
+
 def test_one_dataset_of_two_runs(shell: Any) -> None:
     shell(*shell.demo("--run", "runs/a", skills=shell.folder / "skills/cafe"))
     shell(*shell.demo("--run", "runs/b", skills=shell.folder / "skills/depot"))

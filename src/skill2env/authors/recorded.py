@@ -33,8 +33,13 @@ class RecordedAuthor:
         """
         return cls(find_recordings(root), accept_stale)
 
-    @cached_property
+    @property
     def identity(self) -> AuthorIdentity:
+        """Covers the content of every recording."""
+        return self._identity
+
+    @cached_property
+    def _identity(self) -> AuthorIdentity:
         """Covers the content of every recording."""
         digest = digest_of([sorted(item.digest for item in self.recordings), self.accept_stale])
         return AuthorIdentity(name=NAME, version=str(FORMAT), digest=digest)

@@ -42,7 +42,9 @@ def make_recorded(settings: AuthorSettings) -> Author:
     from skill2env.authors.recorded import RecordedAuthor
 
     if settings.recordings is None:
-        raise UserError("the recorded author needs a folder of recordings", hint="Give one with --recordings DIR.")
+        raise UserError(
+            "the recorded author needs a folder of recordings", hint="Give one with --recordings DIR."
+        )
     return RecordedAuthor.load(settings.recordings, accept_stale=settings.accept_stale)
 
 

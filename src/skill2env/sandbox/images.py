@@ -16,7 +16,7 @@ from skill2env.sandbox.context import Context
 from skill2env.sandbox.dockerfile import BuildFailed, parse
 from skill2env.sandbox.identity import current_identity
 from skill2env.sandbox.recipe import DEFAULT_PATH, ImageConfig, Recipe, resolve
-from skill2env.sandbox.rootfs import BaseImage, architecture, ensure_base
+from skill2env.sandbox.rootfs import BaseImage, architecture, ensure_base, export_base
 
 __all__ = [
     "BaseImage",
@@ -25,6 +25,7 @@ __all__ = [
     "ImageConfig",
     "build_image",
     "ensure_base",
+    "export_base",
     "read_recipe",
     "resolve_image",
 ]

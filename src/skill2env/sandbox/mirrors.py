@@ -15,14 +15,15 @@ from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 MIRROR_VARIABLE = "SKILL2ENV_DEBIAN_MIRROR"
-"""Archive URL, and after a comma the URL of security updates, for machines whose apt names no Debian mirror."""
+"""Archive URL, after a comma that of security updates, for machines whose apt names no Debian mirror."""
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 # Where the distributions publish, for machines without settings of their own. In parts: files name no host.
 _FALLBACK_HOST = ".".join(("deb", "debian", "org"))
 _INDEX_HOST = ".".join(("pypi", "org"))
 _FILES_HOST = ".".join(("files", "pythonhosted", "org"))
 _CODENAMES = (
-    "bullseye", "bookworm", "trixie", "forky", "duke", "sid", "oldoldstable", "oldstable", "stable", "testing", "unstable",
+    "bullseye", "bookworm", "trixie", "forky", "duke", "sid", "oldoldstable", "oldstable", "stable", "testing",
+    "unstable",
 )  # fmt: skip
 
 

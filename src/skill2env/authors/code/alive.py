@@ -53,12 +53,23 @@ def bring_to_life(bench: Bench, project: Project, skill: Skill, skill_dir: Path)
         "PYTHONPATH": folders, "TRACE_ROOT": root, "TRACE_OUT": out, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
     }  # fmt: skip
     pytest = ["/usr/bin/python3", "-m", "pytest", "-p", "tracer", "-p", "no:cacheprovider", "-q", "--tb=no"]
-    pytest += ["--continue-on-collection-errors", "--rootdir", root, "-c", "/dev/null", "--import-mode=importlib"]
+    pytest += [
+        "--continue-on-collection-errors",
+        "--rootdir",
+        root,
+        "-c",
+        "/dev/null",
+        "--import-mode=importlib",
+    ]
     script = '"$@" >/dev/null 2>&1; cat "$TRACE_OUT"'
     files = [f"{root}/{path}" for path in project.tests if not path.endswith("conftest.py")]
     try:
         told = bench.run(
-            ["/bin/sh", "-c", script, "sh", *pytest, *files], env=env, cwd=root, stdin=b"", timeout_sec=TEST_SECONDS
+            ["/bin/sh", "-c", script, "sh", *pytest, *files],
+            env=env,
+            cwd=root,
+            stdin=b"",
+            timeout_sec=TEST_SECONDS,
         )
         found = as_object(told)
     except BenchFailed as error:

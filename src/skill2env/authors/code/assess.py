@@ -22,7 +22,14 @@ COMMANDS_A_SITE = 8
 MIN_REACHING = 8
 MIN_BROKEN = 5
 MIN_KEPT = 3
-WEIGHTS: dict[Kind, int] = {Kind.WRONG_KEY: 3, Kind.SWAPPED: 3, Kind.TEXT: 2, Kind.FALLBACK: 2, Kind.ENCODING: 3, Kind.ALIAS: 2}
+WEIGHTS: dict[Kind, int] = {
+    Kind.WRONG_KEY: 3,
+    Kind.SWAPPED: 3,
+    Kind.TEXT: 2,
+    Kind.FALLBACK: 2,
+    Kind.ENCODING: 3,
+    Kind.ALIAS: 2,
+}
 """Kinds that give weaker tasks (an exception, or a slip that reading shows at once) come later; others weigh 1."""
 
 
@@ -76,7 +83,12 @@ def is_viable(words: Mapping[str, Any], tried: int) -> bool:
     """Judge one fault by the words of `recorder.compare`."""
     values = list(words.values())
     wrong, died = values.count("value"), values.count("died")
-    return len(values) >= MIN_BROKEN and tried - len(values) >= MIN_KEPT and not died and wrong * 4 >= len(values) * 3
+    return (
+        len(values) >= MIN_BROKEN
+        and tried - len(values) >= MIN_KEPT
+        and not died
+        and wrong * 4 >= len(values) * 3
+    )
 
 
 def _changed(project: Project, site: Site) -> str:

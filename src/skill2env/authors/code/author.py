@@ -116,7 +116,13 @@ class CodeAuthor:
             return CreateReply(skipped=made if isinstance(made, Skipped) else None)
         if request.phase is Phase.CONTRACT:
             files = contract_files(
-                request.spec, request.skill, found.project, found.behaviour, made.plan, made.reports, made.level
+                request.spec,
+                request.skill,
+                found.project,
+                found.behaviour,
+                made.plan,
+                made.reports,
+                made.level,
             )
         else:
             files = solution_files(found.project, made.plan)
@@ -147,14 +153,20 @@ class CodeAuthor:
     def _design(self, spec: TaskSpec, found: Study) -> Made | Skipped:
         group = next((item for item in groups(found) if item.name == spec.workflow.name), None)
         if group is None:
-            return Skipped(reason=SkipReason.NO_FAULT_FOUND, detail=f"it has no workflow {spec.workflow.name}")
+            return Skipped(
+                reason=SkipReason.NO_FAULT_FOUND, detail=f"it has no workflow {spec.workflow.name}"
+            )
         level = level_of(spec.axes.complexity)
-        why = f"no set of {level.faults} faults in {spec.workflow.name} leaves enough to show and to hold back"
+        why = (
+            f"no set of {level.faults} faults in {spec.workflow.name} leaves enough to show and to hold back"
+        )
         with SandboxBench(planning_layers()) as bench:
             bench.put_tree(dict(found.project.files), "/project/original")
             for attempt in range(ATTEMPTS):
                 try:
-                    plan = design(bench, found.project, found.behaviour, group.viable, level, spec.seed + attempt)
+                    plan = design(
+                        bench, found.project, found.behaviour, group.viable, level, spec.seed + attempt
+                    )
                     if plan is not None:
                         return Made(plan, _reports(bench, found, plan), level)
                 except BenchFailed as error:
@@ -166,6 +178,10 @@ def _reports(bench: Bench, found: Study, plan: Design) -> tuple[Mapping[str, str
     behaviour = found.behaviour
     ids = [i for fault in plan.faults for i in fault.reported]
     texts = broken_texts(found.project, [fault.site for fault in plan.faults])
-    wrong: dict[str, Any] = compare(bench, behaviour, [{"id": "all", "texts": texts, "cases": sorted(set(ids))}], full=True)["all"]
+    wrong: dict[str, Any] = compare(
+        bench, behaviour, [{"id": "all", "texts": texts, "cases": sorted(set(ids))}], full=True
+    )["all"]
     distinct = list(dict.fromkeys(ids))
-    return write_reports(bench, found.project, [(behaviour.cases[i], behaviour.outcomes[i], wrong[i]) for i in distinct], plan)
+    return write_reports(
+        bench, found.project, [(behaviour.cases[i], behaviour.outcomes[i], wrong[i]) for i in distinct], plan
+    )

@@ -4,6 +4,9 @@ A case counts when its outcome is the same under other hash seeds, in another fo
 than a year, and when it says something: not a time-out, not an accident of a badly typed input.
 """
 
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownLambdaType=false
+# The values here are tagged JSON of any shape; `cases.well_formed` checks them where they come in.
+
 import random
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,6 +16,7 @@ from typing import Any
 
 from skill2env.authors.code.bench import Bench, ask
 from skill2env.authors.code.cases import Case
+from skill2env.authors.code.invent import invent
 from skill2env.authors.code.templates.values import same
 from skill2env.authors.code.understand import Example, Project
 from skill2env.authors.code.vary import palette, variants
@@ -64,7 +68,8 @@ def record(bench: Bench, project: Project, observed: Sequence[Case]) -> Behaviou
         InfraError: the sandbox failed.
     """
     bench.put_tree(dict(project.files), ROOT)
-    seeds = _seeds([*observed, *documented(project)])
+    called = frozenset(case.target for case in observed)
+    seeds = _seeds([*observed, *documented(project), *invent(project, called)])
     stable, outcomes, reached = _replay(bench, seeds)
     derived = _derive(project, stable)
     more, more_outcomes, more_reached = _replay(bench, derived)
@@ -74,7 +79,7 @@ def record(bench: Bench, project: Project, observed: Sequence[Case]) -> Behaviou
         cases={case.id: case for case in kept},
         outcomes={case.id: outcomes[case.id] for case in kept},
         reached={case.id: reached[case.id] for case in kept},
-        observed=frozenset(case.id for case in stable),
+        observed=frozenset(case.id for case in stable if case.test),
         tried=len(seeds) + len(derived),
     )
 
@@ -99,7 +104,7 @@ def _derive(project: Project, stable: Sequence[Case]) -> list[Case]:
     for target, cases in sorted(by_target.items()):
         module = project.modules[cases[0].file]
         donors = palette(cases, module.numbers, module.texts)
-        rng = random.Random(target)  # noqa: S311
+        rng = random.Random(target)
         limit = COMMANDS_A_SCRIPT if cases[0].kind == "command" else CASES_A_TARGET
         wanted = min(share, max(limit - len(cases), 8) * 3 // 2)
         each = -(-wanted // len(cases))
@@ -116,7 +121,10 @@ def _replay(
     if not cases:
         return [], {}, {}
     forms = [case.to_json() for case in cases]
-    jobs = [{"mode": "record", "root": ROOT, "cases": forms, "seed": seed, "shift_days": days} for seed, days in SETTINGS]
+    jobs = [
+        {"mode": "record", "root": ROOT, "cases": forms, "seed": seed, "shift_days": days}
+        for seed, days in SETTINGS
+    ]
     with ThreadPoolExecutor(len(jobs)) as pool:
         runs = list(pool.map(lambda job: ask(bench, job), jobs))
     kept: list[Case] = []
@@ -128,7 +136,9 @@ def _replay(
         if meaningful(found[0]) and all(same(found[0], other) for other in found[1:]):
             kept.append(case)
             outcomes[case.id] = found[0]
-            reached[case.id] = frozenset(f"{pair[0]}:{pair[1]}" for pair in answers[0].get("reached", []) if len(pair) == 2)
+            reached[case.id] = frozenset(
+                f"{pair[0]}:{pair[1]}" for pair in answers[0].get("reached", []) if len(pair) == 2
+            )
     return kept, outcomes, reached
 
 
@@ -143,7 +153,9 @@ def meaningful(outcome: Any) -> bool:
     if len(text) > MAX_OUTCOME_BYTES or _PLACE_OR_DATE.search(text):
         return False
     if "raised" in outcome:
-        return str(outcome["raised"]) in MEANT_EXCEPTIONS or not str(outcome["raised"]).endswith(("Error", "Exception"))  # pyright: ignore[reportUnknownArgumentType]
+        return str(outcome["raised"]) in MEANT_EXCEPTIONS or not str(outcome["raised"]).endswith(
+            ("Error", "Exception")
+        )  # pyright: ignore[reportUnknownArgumentType]
     says = {"stdout", "files", "arguments"} & set(outcome)  # pyright: ignore[reportUnknownArgumentType]
     return bool(says) or outcome.get("value") is not None or "exit" in outcome
 
@@ -164,7 +176,7 @@ def _select(observed: Sequence[Case], derived: Sequence[Case], outcomes: Mapping
             ranked.append((counts[shape], int(bool(case.origin)), case.id, case))
         chosen = [case for *_, case in sorted(ranked, key=lambda item: item[:3])]
         raised = [case for case in chosen if "raised" in outcomes[case.id]]
-        spare = set(case.id for case in raised[int(limit * RAISED_SHARE) :])
+        spare = {case.id for case in raised[int(limit * RAISED_SHARE) :]}
         kept += sorted([case for case in chosen if case.id not in spare][:limit], key=lambda case: case.id)
     return kept
 
@@ -190,14 +202,22 @@ def _arguments(example: Example, project: Project) -> list[Any] | None:
     for index, word in enumerate(example.arguments):
         name = word.rsplit("/", 1)[-1]
         if before in _OUT or word.startswith("/tmp/"):
-            found.append({"$": "fresh", "name": "out" if "." not in name else f"out.{name.rsplit('.', 1)[-1]}", "as": "str"})
+            found.append(
+                {
+                    "$": "fresh",
+                    "name": "out" if "." not in name else f"out.{name.rsplit('.', 1)[-1]}",
+                    "as": "str",
+                }
+            )
         elif word.startswith("-"):
             found.append(word)
         elif before in _IN or "." in name or _PLACEHOLDER.search(word):
             data = _sample(word, project)
             if data is None:
                 return None
-            found.append({"$": "file", "name": data.rsplit("/", 1)[-1], "text": project.files[data], "as": "str"})
+            found.append(
+                {"$": "file", "name": data.rsplit("/", 1)[-1], "text": project.files[data], "as": "str"}
+            )
         else:
             found.append(word)
         before = word if index < len(example.arguments) else ""

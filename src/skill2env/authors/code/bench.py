@@ -30,7 +30,9 @@ class Bench(Protocol):
         """Write files below `target` inside."""
         ...
 
-    def run(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str, stdin: bytes, timeout_sec: float) -> bytes:
+    def run(
+        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str, stdin: bytes, timeout_sec: float
+    ) -> bytes:
         """Run a command as an unprivileged user; its standard output."""
         ...
 
@@ -69,7 +71,9 @@ class SandboxBench:
                 path.chmod(0o755 if path.is_dir() else 0o644)
             self._sandbox.put(Path(folder), target)
 
-    def run(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str, stdin: bytes, timeout_sec: float) -> bytes:
+    def run(
+        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str, stdin: bytes, timeout_sec: float
+    ) -> bytes:
         """Run a command as an unprivileged user; its standard output.
 
         Raises:
@@ -102,7 +106,9 @@ def ask(bench: Bench, job: Mapping[str, Any], *, timeout_sec: float = JOB_SECOND
     """
     argv = ["/usr/bin/python3", "-s", f"{TOOLS}/recorder.py"]
     env = {"HOME": "/tmp", "LC_ALL": "C.UTF-8", "TZ": "UTC", "PYTHONDONTWRITEBYTECODE": "1"}
-    return as_object(bench.run(argv, env=env, cwd="/tmp", stdin=json.dumps(job).encode(), timeout_sec=timeout_sec))
+    return as_object(
+        bench.run(argv, env=env, cwd="/tmp", stdin=json.dumps(job).encode(), timeout_sec=timeout_sec)
+    )
 
 
 def as_object(data: bytes) -> dict[str, Any]:

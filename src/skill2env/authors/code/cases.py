@@ -1,5 +1,8 @@
 """A case: one call of a function or one run of a script, with its inputs in the tagged form of `templates.values`."""
 
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownLambdaType=false
+# The values here are tagged JSON of any shape; `cases.well_formed` checks them where they come in.
+
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -51,7 +54,12 @@ class Case:
         kind, file, name = data.get("kind"), data.get("file"), data.get("name", "")
         args, kwargs = data.get("argv" if kind == "command" else "args"), data.get("kwargs", {})
         good = kind in ("function", "command") and isinstance(file, str) and isinstance(name, str)
-        if not good or not isinstance(args, list) or not isinstance(kwargs, dict) or not well_formed([args, kwargs]):
+        if (
+            not good
+            or not isinstance(args, list)
+            or not isinstance(kwargs, dict)
+            or not well_formed([args, kwargs])
+        ):
             return None
         if len(json.dumps([args, kwargs])) > MAX_CASE_BYTES:
             return None
@@ -86,7 +94,9 @@ def well_formed(value: Any, depth: int = 0) -> bool:
         return isinstance(inner, list) and well_formed(inner, depth + 1)
     if tag in PAIRED:
         pairs: list[Any] = inner if isinstance(inner, list) else [None]
-        return all(isinstance(pair, list) and len(pair) == 2 and well_formed(pair, depth + 1) for pair in pairs)  # pyright: ignore[reportUnknownArgumentType]
+        return all(
+            isinstance(pair, list) and len(pair) == 2 and well_formed(pair, depth + 1) for pair in pairs
+        )  # pyright: ignore[reportUnknownArgumentType]
     return isinstance(inner, str) or (tag == "timedelta" and isinstance(inner, list))
 
 
@@ -99,5 +109,7 @@ def _placed(value: Mapping[str, Any], tag: str) -> bool:
         names += list(files)  # pyright: ignore[reportUnknownArgumentType]
     if tag == "file" and not isinstance(value.get("text"), str):
         return False
-    safe = all(isinstance(name, str) and not name.startswith("/") and ".." not in name.split("/") for name in names)
+    safe = all(
+        isinstance(name, str) and not name.startswith("/") and ".." not in name.split("/") for name in names
+    )
     return safe and value.get("as") in ("path", "str")

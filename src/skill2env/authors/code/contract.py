@@ -38,11 +38,12 @@ def contract_files(
     """Every file of the contract session, by path below ``task/``."""
     folder, (report_files, shown) = app_folder(project), reports
     instruction, metrics = write_instruction(skill.name, folder, shown, spec.axes, level, spec.seed)
+    through = {name for fault in plan.faults for i in fault.reported for name in behaviour.reached[i]}
     functions = [
         info
-        for fault in plan.faults
-        for info in project.modules[fault.site.file].functions
-        if info.name == fault.site.function
+        for file, module in sorted(project.modules.items())
+        for info in module.functions
+        if f"{file}:{info.name}" in through
     ]
     contract = TaskContract(
         title=f"Mend wrong results in {skill.name}"[:120],
@@ -60,7 +61,11 @@ def contract_files(
         "tests/cases.json": _cases(folder, behaviour, plan),
     }
     files.update({f"tests/{name}": helper_text(name) for name in VERIFIER})
-    world = {**project.files, **plan.texts, **{f"reports/{name}": text for name, text in report_files.items()}}
+    world = {
+        **project.files,
+        **plan.texts,
+        **{f"reports/{name}": text for name, text in report_files.items()},
+    }
     files.update({f"environment/project/{path}": text for path, text in sorted(world.items())})
     return files
 
@@ -90,15 +95,18 @@ def _notice(skill: Skill) -> str:
 def _cases(folder: str, behaviour: Behaviour, plan: Design) -> str:
     groups = [{"reported": list(fault.reported), "unreported": list(fault.hidden)} for fault in plan.faults]
     used = sorted({*plan.kept, *(i for group in groups for ids in group.values() for i in ids)})
-    return canonical_json(
-        {
-            "project": folder,
-            "groups": groups,
-            "kept": list(plan.kept),
-            "cases": [behaviour.cases[i].to_json() for i in used],
-            "expected": {i: behaviour.outcomes[i] for i in used},
-        }
-    ) + "\n"
+    return (
+        canonical_json(
+            {
+                "project": folder,
+                "groups": groups,
+                "kept": list(plan.kept),
+                "cases": [behaviour.cases[i].to_json() for i in used],
+                "expected": {i: behaviour.outcomes[i] for i in used},
+            }
+        )
+        + "\n"
+    )
 
 
 def solution_files(project: Project, plan: Design) -> dict[str, str]:
@@ -110,7 +118,9 @@ def solution_files(project: Project, plan: Design) -> dict[str, str]:
         moved = 0
         for edit in sorted(fault.site.edit for fault in plan.faults if fault.site.file == file):
             new = len(edit.text.encode())
-            spans.append((edit.start + moved, edit.start + moved + new, source.data[edit.start : edit.end].decode()))
+            spans.append(
+                (edit.start + moved, edit.start + moved + new, source.data[edit.start : edit.end].decode())
+            )
             moved += new - (edit.end - edit.start)
         changes[file] = {"sha256": hashlib.sha256(text.encode()).hexdigest(), "spans": spans}
     folder = app_folder(project)

@@ -4,6 +4,9 @@ The shown cases must single out the fault: every other small change at the same 
 also satisfy the hidden ones. Otherwise a careful solver could be graded wrong for a guess that fits all it was told.
 """
 
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownLambdaType=false
+# The values here are tagged JSON of any shape; `cases.well_formed` checks them where they come in.
+
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +27,7 @@ MAX_KEPT = 120
 MAX_SHOWN = 5
 MAX_ALTERNATIVES = 12
 TRIES = 6
+SMALL_FUNCTION_LINES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +83,7 @@ def design(
         BenchFailed: the code got in the way of the recorder.
         InfraError: the sandbox failed.
     """
-    rng = random.Random(seed)  # noqa: S311
+    rng = random.Random(seed)
     for chosen in _choices(group, level.faults, behaviour, rng):
         found = _try(bench, project, behaviour, chosen, level)
         if found is not None:
@@ -96,7 +100,10 @@ def _choices(
     for start in range(len(ranked)):
         picked: list[Viable] = []
         for item in [*ranked[start:], *ranked[:start]]:
-            apart = all(item.site.function != other.site.function or item.site.file != other.site.file for other in picked)
+            apart = all(
+                item.site.function != other.site.function or item.site.file != other.site.file
+                for other in picked
+            )
             if len(picked) < count and apart:
                 picked.append(item)
         if len(picked) == count:
@@ -109,7 +116,13 @@ def _rank(item: Viable, behaviour: Behaviour) -> float:
     public = sum(is_public(behaviour, i) for i in item.broken)
     observed = sum(i in behaviour.observed for i in item.broken)
     share = len(item.broken) / item.tried
-    return (0 if public >= 2 else 2) + (0 if observed else 1) + (0 if 0.08 <= share <= 0.7 else 1)
+    outside = sum(behaviour.cases[i].name != item.site.function for i in item.broken)
+    return (
+        (0 if public >= 2 else 2)
+        + (0 if observed >= 2 else 1)
+        + (0 if 0.08 <= share <= 0.7 else 1)
+        + (0 if outside >= 2 else 1)
+    )
 
 
 def is_public(behaviour: Behaviour, case_id: str) -> bool:
@@ -123,7 +136,9 @@ def broken_texts(project: Project, sites: Sequence[Site]) -> dict[str, str] | No
     texts: dict[str, str] = {}
     for file in sorted({site.file for site in sites}):
         try:
-            texts[file] = project.modules[file].source.apply(*(site.edit for site in sites if site.file == file))
+            texts[file] = project.modules[file].source.apply(
+                *(site.edit for site in sites if site.file == file)
+            )
         except ValueError:
             return None
         if not parses(texts[file]):
@@ -169,7 +184,7 @@ def _evidence(
     level: Level,
 ) -> Fault | None:
     """Split the broken cases into reported and hidden ones; None when too few, or when the report stays ambiguous."""
-    ranked = sorted(broken, key=lambda i: _showing(behaviour, i, site, words, level))
+    ranked = sorted(broken, key=lambda i: _showing(project, behaviour, i, site, words, level))
     if len(ranked) < level.shown + MIN_HIDDEN:
         return None
     shown = _spread(behaviour, ranked, level.shown)
@@ -186,16 +201,27 @@ def _evidence(
     return Fault(site, tuple(shown), tuple(sorted(sorted(rest, key=digest_of)[:MAX_HIDDEN])))
 
 
+def _is_small(project: Project, site: Site) -> bool:
+    """True for a function of so few lines that naming it gives the fault away."""
+    sizes = [
+        f.end_line - f.line - f.doc.count("\n")
+        for f in project.modules[site.file].functions
+        if f.name == site.function
+    ]
+    return bool(sizes) and sizes[0] < SMALL_FUNCTION_LINES
+
+
 def _showing(
-    behaviour: Behaviour, case_id: str, site: Site, words: Mapping[str, Any], level: Level
+    project: Project, behaviour: Behaviour, case_id: str, site: Site, words: Mapping[str, Any], level: Level
 ) -> tuple[Any, ...]:
     case = behaviour.cases[case_id]
     direct = case.file == site.file and case.name == site.function
+    small = _is_small(project, site)
     size = len(str([case.args, case.kwargs])) + len(str(behaviour.outcomes[case_id]))
     return (
         words[case_id] != "value" or "raised" in behaviour.outcomes[case_id],
         not is_public(behaviour, case_id),
-        direct if level.distant else case.kind == "command",
+        direct if level.distant or small else case.kind == "command",
         case_id not in behaviour.observed,
         size // 400,
         digest_of(case_id),
@@ -203,15 +229,24 @@ def _showing(
 
 
 def _spread(behaviour: Behaviour, ranked: Sequence[str], count: int) -> list[str]:
-    """The first `count` cases in rank order, different outcomes before equal ones."""
-    seen: set[str] = set()
-    fresh: list[str] = []
-    again: list[str] = []
-    for i in ranked[: 6 * count]:
-        shape = digest_of(behaviour.outcomes[i])
-        (again if shape in seen else fresh).append(i)
-        seen.add(shape)
-    return [*fresh, *again][:count]
+    """Up to `count` cases: the skill's own first, then other entry points and other outcomes, then rank order."""
+    left = list(ranked[: 8 * count])
+    found: list[str] = []
+    while left and len(found) < count:
+        shapes = {digest_of(behaviour.outcomes[i]) for i in found}
+        targets = {behaviour.cases[i].target for i in found}
+        best = min(
+            left,
+            key=lambda i: (
+                i not in behaviour.observed,
+                behaviour.cases[i].target in targets,
+                digest_of(behaviour.outcomes[i]) in shapes,
+                left.index(i),
+            ),
+        )
+        left.remove(best)
+        found.append(best)
+    return found
 
 
 def _alternatives(
@@ -226,8 +261,9 @@ def _alternatives(
     ]
     touching = [o for o in others if o.edit.start < site.edit.end and site.edit.start < o.edit.end]
     ordered = [*touching, *(o for o in others if o not in touching)][:MAX_ALTERNATIVES]
-    trees = [
-        {"id": other.key, "texts": {site.file: source.apply(other.edit)}, "cases": sorted(broken)} for other in ordered
+    trees: list[dict[str, Any]] = [
+        {"id": other.key, "texts": {site.file: source.apply(other.edit)}, "cases": sorted(broken)}
+        for other in ordered
     ]
     found = compare(bench, behaviour, trees) if trees else {}
     return [set(found.get(tree["id"], {})) for tree in trees]

@@ -42,8 +42,8 @@ def write_instruction(
         level: distant evidence is described less closely.
         seed: picks among alternatives.
     """
-    voice = _voice(tool, folder, shown, axes, level, random.Random(seed))  # noqa: S311
-    text = LAYOUTS.get(axes.tone, _plain)(voice)
+    voice = _voice(tool, folder, shown, axes, level, random.Random(seed))
+    text = {str(tone): layout for tone, layout in LAYOUTS.items()}.get(axes.tone, _plain)(voice)
     metrics = (
         Metric(name="reported_cases", sentence=voice.reported),
         Metric(name="unreported_cases", sentence=voice.hidden),
@@ -103,7 +103,9 @@ def _quote(text: str) -> str:
 
 def _example(voice: Voice) -> str:
     sentences = [s[0].upper() + s[1:] if s[0].isalpha() else s for s in voice.symptoms]
-    return "For example: " + voice.symptoms[0] if len(sentences) == 1 else "\n".join(f"- {s}" for s in sentences)
+    return (
+        "For example: " + voice.symptoms[0] if len(sentences) == 1 else "\n".join(f"- {s}" for s in sentences)
+    )
 
 
 def _plain(voice: Voice) -> str:
@@ -125,7 +127,9 @@ def _friendly(voice: Voice) -> str:
 
 
 def _formal(voice: Voice) -> str:
-    numbered = "\n".join(f"{n}. {s}" for n, s in enumerate((voice.reported, voice.hidden, voice.kept, voice.rules), 1))
+    numbered = "\n".join(
+        f"{n}. {s}" for n, s in enumerate((voice.reported, voice.hidden, voice.kept, voice.rules), 1)
+    )
     return (
         f"{voice.who} {voice.place} {voice.problem}\n\n{voice.reports}\n\n{_example(voice)}\n\n"
         f"The following is required.\n\n{numbered}"

@@ -147,7 +147,21 @@ REASONS: dict[str, str] = {
     Tone.FRIENDLY: "Thank you very much, that would be a great help!",
 }
 
-COUNT_WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+COUNT_WORDS = (
+    "no",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+)
 
 
 def of(table: dict[str, tuple[str, ...]], key: str, other: tuple[str, ...]) -> tuple[str, ...]:

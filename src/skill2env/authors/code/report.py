@@ -4,6 +4,9 @@
 texts, right and wrong, come from real runs in the sandbox, so they never disagree with the code.
 """
 
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownLambdaType=false
+# The values here are tagged JSON of any shape; `cases.well_formed` checks them where they come in.
+
 import json
 import posixpath
 from collections.abc import Mapping, Sequence
@@ -63,13 +66,20 @@ def write_reports(
     """
     files: dict[str, str] = {"show.py": helper_text("show.py")}
     for number, (case, right, wrong) in enumerate(cases, 1):
-        files.update({f"case-{number:02d}/{name}": text for name, text in _program(case, project, right, wrong).items()})
+        files.update(
+            {f"case-{number:02d}/{name}": text for name, text in _program(case, right, wrong).items()}
+        )
     printed = [_run(bench, project, files, texts, len(cases)) for texts in ({}, design.texts)]
     shown: list[Shown] = []
     for number, (case, _, _) in enumerate(cases, 1):
         folder = f"case-{number:02d}"
         expected, now = (outputs.get(folder, "") for outputs in printed)
-        if not expected or expected == now or "Traceback" in expected or expected.count("\n") > MAX_EXPECTED_LINES:
+        if (
+            not expected
+            or expected == now
+            or "Traceback" in expected
+            or expected.count("\n") > MAX_EXPECTED_LINES
+        ):
             raise BenchFailed(f"report {number} shows no difference")
         files[f"{folder}/expected.txt"] = expected
         shown.append(Shown(number, case, call_text(case), now, expected))
@@ -83,23 +93,27 @@ def _run(
     root = f"/report/{'broken' if texts else 'original'}/{project.name}"
     tree = {**project.files, **texts, **{f"reports/{name}": text for name, text in files.items()}}
     bench.put_tree(dict(tree), root)
-    programs = {f"case-{number:02d}": f"{root}/reports/case-{number:02d}/run.py" for number in range(1, count + 1)}
+    programs = {
+        f"case-{number:02d}": f"{root}/reports/case-{number:02d}/run.py" for number in range(1, count + 1)
+    }
     answer = ask(bench, {"mode": "print", "programs": programs})
     return {key: str(text) for key, text in answer.items()}
 
 
-def _program(case: Case, project: Project, right: Any, wrong: Any) -> dict[str, str]:
+def _program(case: Case, right: Any, wrong: Any) -> dict[str, str]:
     """``run.py`` of a case and its input files."""
     inputs: dict[str, str] = {}
     _collect(list(case.args), inputs)
     _collect(list(case.kwargs.values()), inputs)
     files = {f"input/{name}": text for name, text in sorted(inputs.items())}
     written = _differing_files(right, wrong)
-    words = [literal(item) for item in case.args] + [f"{key}={literal(item)}" for key, item in sorted(case.kwargs.items())]
+    words = [literal(item) for item in case.args] + [
+        f"{key}={literal(item)}" for key, item in sorted(case.kwargs.items())
+    ]
     if written:
         words.append(f"files={tuple(written)!r}")
     lines = ["import os, sys", "from pathlib import Path", ""]
-    lines += ['sys.path.insert(0, str(Path(__file__).resolve().parent.parent))', "import show", ""]
+    lines += ["sys.path.insert(0, str(Path(__file__).resolve().parent.parent))", "import show", ""]
     if case.kind == "command":
         if right.get("stdout") == wrong.get("stdout"):
             words.append("output=False")
@@ -147,7 +161,9 @@ def import_line(case: Case) -> tuple[str, str]:
 
 def _imports(case: Case) -> list[str]:
     folder, statement = import_line(case)
-    lines = [f"sys.path.insert(0, str(show.ROOT{''.join(f' / {part!r}' for part in folder.split('/') if part)}))"]
+    lines = [
+        f"sys.path.insert(0, str(show.ROOT{''.join(f' / {part!r}' for part in folder.split('/') if part)}))"
+    ]
     classes = sorted(_classes([list(case.args), list(case.kwargs.values())]))
     lines.append(statement)
     for file, name in classes:
@@ -160,7 +176,11 @@ def _classes(value: Any) -> set[tuple[str, str]]:
     if isinstance(value, list):
         return {found for item in value for found in _classes(item)}  # pyright: ignore[reportUnknownVariableType]
     if isinstance(value, dict):
-        own = {(str(value["file"]), str(value["class"]))} if value.get("$") in ("object", "enum") else set[tuple[str, str]]()  # pyright: ignore[reportUnknownMemberType,reportUnknownArgumentType]
+        own = (
+            {(str(value["file"]), str(value["class"]))}
+            if value.get("$") in ("object", "enum")
+            else set[tuple[str, str]]()
+        )  # pyright: ignore[reportUnknownMemberType,reportUnknownArgumentType]
         return own | _classes(value.get("v"))  # pyright: ignore[reportUnknownMemberType]
     return set()
 
@@ -227,6 +247,8 @@ def call_text(case: Case) -> str:
 
     words = [short(item) for item in case.args]
     if case.kind == "command":
-        return " ".join(["python3", case.file, *(json.dumps(word) if " " in word else word for word in words)])
+        return " ".join(
+            ["python3", case.file, *(json.dumps(word) if " " in word else word for word in words)]
+        )
     words += [f"{key}={short(item)}" for key, item in sorted(case.kwargs.items())]
     return f"{case.name}({', '.join(words)})"

@@ -107,7 +107,9 @@ def study(skill: Skill, skill_dir: Path, kept: Path | None) -> Study | Skipped:
 def _no_code(skill: Skill, project: Project) -> str:
     if project.unreadable:
         return f"no Python file of it can be read: {next(iter(project.unreadable.items()))}"
-    other = sorted({Path(item.path).suffix for item in skill.files} & {".sh", ".js", ".ts", ".rb", ".pl", ".ps1"})
+    other = sorted(
+        {Path(item.path).suffix for item in skill.files} & {".sh", ".js", ".ts", ".rb", ".pl", ".ps1"}
+    )
     return f"it has no Python code outside of tests{', only ' + ', '.join(other) if other else ''}"
 
 
@@ -120,7 +122,9 @@ def _study(skill: Skill, skill_dir: Path, project: Project) -> Study | Skipped:
                 return _not_enough(project, life, behaviour)
             viable = assess(bench, project, behaviour)
     except BenchFailed as error:
-        return Skipped(reason=SkipReason.CODE_NOT_ALIVE, detail=f"its code got in the way of the recorder: {error}")
+        return Skipped(
+            reason=SkipReason.CODE_NOT_ALIVE, detail=f"its code got in the way of the recorder: {error}"
+        )
     if not viable:
         detail = f"{len(behaviour.cases)} recorded cases, but no fault breaks some of them with wrong values and keeps some"
         return Skipped(reason=SkipReason.NO_FAULT_FOUND, detail=detail)
@@ -133,7 +137,10 @@ def _not_enough(project: Project, life: Life, behaviour: Behaviour) -> Skipped:
     if behaviour.tried and (life.passed or not missing):
         detail = f"{len(behaviour.cases)} of {behaviour.tried} tried calls repeat exactly and say something, {MIN_CASES} are needed{lacks}"
         return Skipped(reason=SkipReason.NO_STABLE_BEHAVIOUR, detail=detail)
-    why = life.problem or f"{life.passed} of {len(life.tests)} tests pass and none calls a function that can be repeated"
+    why = (
+        life.problem
+        or f"{life.passed} of {len(life.tests)} tests pass and none calls a function that can be repeated"
+    )
     return Skipped(reason=SkipReason.CODE_NOT_ALIVE, detail=f"{why}{lacks}")
 
 
@@ -141,12 +148,18 @@ def _to_json(result: Study | Skipped) -> dict[str, Any]:
     if isinstance(result, Skipped):
         return {"skipped": result.model_dump(mode="json")}
     return {
-        "cases": [{**case.to_json(), "test": case.test, "origin": case.origin} for case in result.behaviour.cases.values()],
+        "cases": [
+            {**case.to_json(), "test": case.test, "origin": case.origin}
+            for case in result.behaviour.cases.values()
+        ],
         "outcomes": dict(result.behaviour.outcomes),
         "reached": {key: sorted(names) for key, names in result.behaviour.reached.items()},
         "observed": sorted(result.behaviour.observed),
         "tried": result.behaviour.tried,
-        "viable": [{"key": v.site.key, "file": v.site.file, "broken": list(v.broken), "tried": v.tried} for v in result.viable],
+        "viable": [
+            {"key": v.site.key, "file": v.site.file, "broken": list(v.broken), "tried": v.tried}
+            for v in result.viable
+        ],
         "tests": dict(result.tests),
     }
 

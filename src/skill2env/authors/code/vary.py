@@ -5,6 +5,9 @@ seen in the same place or lose their neatness, rows of a table are dropped, doub
 equal cases, donors and seeds.
 """
 
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownLambdaType=false
+# The values here are tagged JSON of any shape; `cases.well_formed` checks them where they come in.
+
 import copy
 import random
 import re
@@ -74,7 +77,7 @@ def _places(inputs: dict[str, Any]) -> Iterator[Place]:
         yield from _walk(inputs["kwargs"], name, f"k:{name}")
 
 
-def _walk(holder: Any, key: Any, path: str) -> Iterator[Place]:
+def _walk(holder: Any, key: Any, path: str) -> Iterator[Place]:  # noqa: C901  # one branch a tag
     value = holder[key]
 
     def get() -> Any:
@@ -104,7 +107,12 @@ def _walk(holder: Any, key: Any, path: str) -> Iterator[Place]:
     elif tag == "folder":
         for name in sorted(value["files"]):
             files = value["files"]
-            yield f"{path}/{name}", lambda f=files, n=name: f[n], lambda new, f=files, n=name: f.__setitem__(n, new), "table"
+            yield (
+                f"{path}/{name}",
+                lambda f=files, n=name: f[n],
+                lambda new, f=files, n=name: f.__setitem__(n, new),
+                "table",
+            )
 
 
 def _change(place: Place, donors: Palette, rng: random.Random) -> None:
@@ -126,7 +134,9 @@ def _leaf(value: Any, donors: Palette, rng: random.Random) -> Any:
         return not value
     if isinstance(value, int):
         near = [int(n) + d for n in donors.numbers if n == int(n) for d in (-1, 0, 1)]
-        return rng.choice([value + 1, value - 1, 0, value * 2, -value, *(rng.sample(near, min(4, len(near))))])
+        return rng.choice(
+            [value + 1, value - 1, 0, value * 2, -value, *(rng.sample(near, min(4, len(near))))]
+        )
     if isinstance(value, dict):
         number = float(value["v"])
         near = [n + d for n in donors.numbers for d in (-0.01, 0.0, 0.01)]
@@ -141,12 +151,26 @@ def _text(value: str, donors: Palette, rng: random.Random) -> str:
         return _number(value, donors, rng)
     if _NUMBER.search(value) and rng.random() < 0.3:
         return _NUMBER.sub(lambda hit: _number(hit[0], donors, rng), value, count=1)
-    options = [value.upper(), value.lower(), f" {value}", f"{value} ", value.title(), value[1:], value[:-1], value * 2]
+    options = [
+        value.upper(),
+        value.lower(),
+        f" {value}",
+        f"{value} ",
+        value.title(),
+        value[1:],
+        value[:-1],
+        value * 2,
+    ]
     if "\n" in value:
         options += [_table(value, donors, rng)] * 4
     elif " " in value:
         words = value.split(" ")
-        options += [" ".join(words[1:]), " ".join(words[:-1]), " ".join(reversed(words)), value.replace(" ", "  ")]
+        options += [
+            " ".join(words[1:]),
+            " ".join(words[:-1]),
+            " ".join(reversed(words)),
+            value.replace(" ", "  "),
+        ]
     if donors.texts:
         options += rng.sample(donors.texts, min(3, len(donors.texts)))
     return rng.choice(options)
@@ -156,7 +180,14 @@ def _number(value: str, donors: Palette, rng: random.Random) -> str:
     if "." in value:
         digits = len(value.partition(".")[2])
         number = float(value)
-        options = [number + 10.0**-digits, number - 10.0**-digits, number / 2, number * 2, 0.0, *donors.numbers]
+        options = [
+            number + 10.0**-digits,
+            number - 10.0**-digits,
+            number / 2,
+            number * 2,
+            0.0,
+            *donors.numbers,
+        ]
         return f"{rng.choice(options):.{digits}f}"
     whole = [n + d for n in donors.numbers if n == int(n) for d in (-1, 0, 1)]
     return str(int(rng.choice([int(value) + 1, int(value) - 1, int(value) * 2, int(value) // 2, 0, *whole])))
@@ -166,7 +197,9 @@ def _sequence(items: list[Any], rng: random.Random, *, pairs: bool) -> list[Any]
     if not items:
         return items
     at = rng.randrange(len(items))
-    choice = rng.choice(("drop", "drop", "reverse") if pairs else ("drop", "double", "reverse", "swap", "short"))
+    choice = rng.choice(
+        ("drop", "drop", "reverse") if pairs else ("drop", "double", "reverse", "swap", "short")
+    )
     if choice == "drop":
         return items[:at] + items[at + 1 :]
     if choice == "double":
@@ -198,7 +231,9 @@ def _table(text: str, donors: Palette, rng: random.Random) -> str:
     elif choice == "cross":
         lines[at] = _cross(lines[at], lines[other], rng)
     elif choice == "case":
-        lines[at] = _cell(lines[at], rng, lambda cell: rng.choice((cell.lower(), cell.upper(), f" {cell}", f"{cell} ")))
+        lines[at] = _cell(
+            lines[at], rng, lambda cell: rng.choice((cell.lower(), cell.upper(), f" {cell}", f"{cell} "))
+        )
     else:
         hits = list(_NUMBER.finditer(lines[at]))
         if hits:

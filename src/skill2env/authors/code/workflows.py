@@ -10,7 +10,6 @@ from skill2env.authors.code.understand import FunctionInfo
 from skill2env.axes import Archetype, Complexity, VerifierPattern
 from skill2env.records import Skill, Workflow
 
-MAX_NAME_CHARS = 40
 MAX_GROUPS = 8
 FAULTS_A_GROUP = 4
 """Viable faults that a workflow should have to choose from."""
@@ -52,20 +51,15 @@ def groups(found: Study) -> list[Group]:
 
 
 def _named(parts: Sequence[Sequence[tuple[tuple[str, int, str], list[Viable]]]]) -> list[Group]:
-    used: set[str] = set()
-    found: list[Group] = []
-    for part in parts:
-        (file, _, lead), _ = max(part, key=lambda entry: (bool(entry[0][2]), not entry[0][2].startswith("_"), len(entry[1])))
-        stem = lead.strip("_") or file.rsplit("/", 1)[-1].removesuffix(".py")
-        words = [word for word in "".join(c if c.isalnum() else "-" for c in stem.lower()).split("-") if word]
-        name = f"repair-{'-'.join(words)}"[:MAX_NAME_CHARS].strip("-")
-        number = 2
-        while name in used:
-            name, number = f"{name[: MAX_NAME_CHARS - 3]}-{number}", number + 1
-        used.add(name)
-        functions = tuple((key[0], key[2]) for key, _ in part)
-        found.append(Group(name, functions, tuple(item for _, items in part for item in items)))
-    return found
+    """Names say nothing about the place of the fault: a task's name shows them."""
+    return [
+        Group(
+            f"wrong-results-{number}",
+            tuple((key[0], key[2]) for key, _ in part),
+            tuple(item for _, items in part for item in items),
+        )
+        for number, part in enumerate(parts, 1)
+    ]
 
 
 def infos(found: Study, group: Group) -> list[FunctionInfo]:

@@ -1,6 +1,6 @@
 """Makes the reference change: replaces byte spans of named files, after checking that they are the files meant.
 
-    python3 apply.py PROJECT        (change.json beside this file)
+python3 apply.py PROJECT        (change.json beside this file)
 """
 
 import hashlib

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from values import MAX_TEXT, Decoder, Encoder, Unsupported, same  # noqa: E402
+from values import MAX_TEXT, Decoder, Encoder, Unsupported, same
 
 CHANNEL = 3
 CPU_SECONDS_A_CASE = 4.0

@@ -46,7 +46,9 @@ def take(project: Path, target: Path) -> None:
     """Copy the delivered project: regular files only, no links, nothing huge."""
     files = size = 0
     for folder, names, found in os.walk(project):
-        names[:] = sorted(n for n in names if n not in ("__pycache__", ".git") and not Path(folder, n).is_symlink())
+        names[:] = sorted(
+            n for n in names if n not in ("__pycache__", ".git") and not Path(folder, n).is_symlink()
+        )
         place = target / Path(folder).relative_to(project)
         place.mkdir(parents=True, exist_ok=True)
         for name in sorted(found):
@@ -179,10 +181,16 @@ def main() -> None:
         answers = read_answers(run_child(scratch, scratch / "tree", spec["cases"]))
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-    right = {key for key, expected in spec["expected"].items() if key in answers and is_right(answers[key], expected)}
+    right = {
+        key
+        for key, expected in spec["expected"].items()
+        if key in answers and is_right(answers[key], expected)
+    }
     for number, group in enumerate(spec["groups"], 1):
         for part in ("reported", "unreported"):
-            print(f"fault {number}, {part}: {len(right & set(group[part]))} of {len(group[part])} cases right")
+            print(
+                f"fault {number}, {part}: {len(right & set(group[part]))} of {len(group[part])} cases right"
+            )
     print(f"kept: {len(right & set(spec['kept']))} of {len(spec['kept'])} cases right")
     scores = score(right, spec["groups"], spec["kept"])
     write_reward(scores)

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import child  # noqa: E402
-from values import same  # noqa: E402
+import child
+from values import same
 
 HERE = Path(__file__).resolve().parent
 SECONDS_A_TREE = 60
@@ -176,7 +176,13 @@ def prints(job: Any) -> dict[str, str]:
 
     found: dict[str, str] = {}
     for name, file in job["programs"].items():
-        env = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "TZ": "UTC", "HOME": "/tmp", "PYTHONHASHSEED": "7"}
+        env = {
+            "PATH": "/usr/bin:/bin",
+            "LC_ALL": "C.UTF-8",
+            "TZ": "UTC",
+            "HOME": "/tmp",
+            "PYTHONHASHSEED": "7",
+        }
         command = [sys.executable, "-B", file]
         try:
             done = subprocess.run(command, capture_output=True, env=env, timeout=SECONDS_A_TREE)

@@ -9,8 +9,10 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PROGRAM = 'import sys; sys.dont_write_bytecode = True; import runpy; sys.argv = sys.argv[1:]; ' \
+PROGRAM = (
+    "import sys; sys.dont_write_bytecode = True; import runpy; sys.argv = sys.argv[1:]; "
     'sys.path.insert(0, __import__("os").path.dirname(sys.argv[0])); runpy.run_path(sys.argv[0], run_name="__main__")'
+)
 sys.dont_write_bytecode = True
 
 
@@ -56,7 +58,9 @@ def _files(work, names):
     for name in names:
         path = work / name
         print(f"--- {name}")
-        print(_clean(path.read_text(errors="replace").rstrip("\n"), work) if path.is_file() else "(not written)")
+        print(
+            _clean(path.read_text(errors="replace").rstrip("\n"), work) if path.is_file() else "(not written)"
+        )
     os.chdir("/")
     shutil.rmtree(work, ignore_errors=True)
 
