@@ -1,8 +1,9 @@
 """The ledger: what was decided, from which inputs, and what it cost. One SQLite file per run folder.
 
 Covers: kill -9 at any moment (WAL, one transaction per fact), threads (one connection behind one lock: a single
-writer), readers in other processes while a run writes. Does not cover: two writing processes (the run folder is
-locked), network filesystems without locks.
+writer), readers in other processes while a run writes. Power loss never damages it, but may take the last facts, which
+are then found out again. Does not cover: two writing processes (the run folder is locked), network filesystems without
+locks.
 
 Times in it are for people; no result depends on them. Totals are queries (`store.report`).
 """
@@ -99,7 +100,7 @@ class Ledger:
             connection = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
             try:
                 connection.execute("PRAGMA journal_mode = WAL")
-                connection.execute("PRAGMA synchronous = FULL")
+                connection.execute("PRAGMA synchronous = NORMAL")
                 connection.execute("PRAGMA foreign_keys = ON")
                 migrate(connection, path, migrations)
             except BaseException:
