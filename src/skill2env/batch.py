@@ -143,7 +143,13 @@ def _fan_out(batch: Batch, chain: Sequence[Stage], elements: Sequence[Any]) -> E
                     if isinstance(error, Skill2EnvError):
                         raise error
                     bug = bug or error
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt):
+                batch.progress(
+                    Event(
+                        EventKind.NOTE, "stopping", "a second Ctrl-C ends at once; nothing finished is lost"
+                    )
+                )
             batch.cancel()
             for future in waiting:
                 future.cancel()

@@ -399,7 +399,6 @@ def open_batch(
     from skill2env.ingest import find_skills
 
     out, run = out.absolute(), run.absolute()
-    _check_folders(out, run)
     found: dict[Path, SkillWork] = {}
     for path in paths:
         discovery = find_skills(path)
@@ -409,6 +408,7 @@ def open_batch(
             if diagnostic.severity is not Severity.INFO:
                 progress(Event(EventKind.NOTE, str(path / diagnostic.where), diagnostic.message))
     author = _make_author(config)
+    _check_folders(out, run)
     folder = RunFolder(run)
     with folder.locked(), Ledger.open(folder.ledger) as ledger:
         number = ledger.begin_run(
