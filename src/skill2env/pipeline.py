@@ -171,23 +171,28 @@ def diversify_stage(batch: Batch, _: None) -> None:
 
 def _advise_authors(batch: Batch) -> None:
     """Say plainly which author would serve the skills that this one cannot."""
-    names = {
-        reason: [
-            work.label for work in batch.skills if work.row is not None and work.row.reason == reason.value
-        ]
-        for reason in (SkipReason.NO_CODE, SkipReason.CODE_NOT_ALIVE, SkipReason.NO_RECORDING)
+    without = {
+        SkipReason.NO_CODE,
+        SkipReason.CODE_NOT_ALIVE,
+        SkipReason.NO_STABLE_BEHAVIOUR,
+        SkipReason.NO_FAULT_FOUND,
     }
-    unable = names[SkipReason.NO_CODE] + names[SkipReason.CODE_NOT_ALIVE]
+    unable = _skipped_for(batch, without)
     if unable:
         batch.advise(
-            f"{len(unable)} skill(s) hold no code that runs here ({_some(unable)}): they need recorded sessions"
-            " (--recordings DIR) or an author with a model"
+            f"{len(unable)} skill(s) hold no code that a task can be built on ({_some(unable)}): they need recorded"
+            " sessions (--recordings DIR) or an author with a model"
         )
-    if unrecorded := names[SkipReason.NO_RECORDING]:
+    if unrecorded := _skipped_for(batch, {SkipReason.NO_RECORDING}):
         batch.advise(
             f"{len(unrecorded)} skill(s) have no recorded sessions ({_some(unrecorded)}): --author code serves skills"
             " that carry code, an author with a model serves all"
         )
+
+
+def _skipped_for(batch: Batch, reasons: set[SkipReason]) -> list[str]:
+    values = {reason.value for reason in reasons}
+    return [work.label for work in batch.skills if work.row is not None and work.row.reason in values]
 
 
 def _some(names: list[str]) -> str:
