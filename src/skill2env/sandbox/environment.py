@@ -15,11 +15,11 @@ import contextlib
 import json
 import threading
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, override
 
-from harbor.environments.base import BaseEnvironment, ExecResult
+from harbor.environments.base import BaseEnvironment, EnvironmentPath, ExecResult
 from harbor.environments.capabilities import EnvironmentCapabilities, EnvironmentResourceCapabilities
 from harbor.environments.definition import should_use_prebuilt_docker_image
 from harbor.environments.options import EnvironmentOptions
@@ -30,10 +30,11 @@ from pydantic import Field
 from skill2env.errors import Boundary, InfraError, UserError
 from skill2env.sandbox.identity import Identity, Tier, current_identity, find_identity, subuid_fix, user_name
 from skill2env.sandbox.images import BuiltImage, build_image, resolve_image
-from skill2env.sandbox.limits import Confinement, default_memory_mb
+from skill2env.sandbox.limits import absent_limits, default_memory_mb
 from skill2env.sandbox.session import (
     Command,
     ExecOutcome,
+    PathKind,
     ResourceLimits,
     Sandbox,
     SandboxSpec,
@@ -185,9 +186,7 @@ class NamespaceEnvironment(BaseEnvironment):
             )
 
     def _validate_limits(self) -> None:
-        confinement = Confinement(self.limits, self.identity)
-        confinement.release()
-        absent = confinement.enforced.absent
+        absent = absent_limits(self.limits, self.identity)
         if absent and not self._settings.allow_unlimited:
             raise UserError(
                 f"this machine cannot enforce the task's limit on {', '.join(absent)}",
@@ -233,13 +232,9 @@ class NamespaceEnvironment(BaseEnvironment):
         sandbox = Sandbox(spec, identity=self.identity)
         self._sandbox = sandbox
         await off_loop(sandbox.start)
-        # One command for all that has to exist; the base class would start a shell for each.
-        folders = self._mount_targets(writable_only=True)
-        script = 'mkdir -p -- "$@" && shift && { [ $# = 0 ] || chmod 777 -- "$@"; }'
-        made = await self._run(["/bin/sh", "-c", script, "sh", self.workdir, *folders], user="root", cwd="/")
-        if made.return_code:
-            told = made.stderr.decode(errors="replace").strip()
-            raise RuntimeError(f"the image does not let {self.workdir} and Harbor's folders exist: {told}")
+        folders: dict[str, int | None] = {self.workdir: None}
+        folders |= dict.fromkeys(self._mount_targets(writable_only=True), 0o777)
+        await off_loop(lambda: sandbox.make_folders(folders))
         await self._upload_environment_dir_after_start()
 
     @property
@@ -351,6 +346,37 @@ class NamespaceEnvironment(BaseEnvironment):
         return await off_loop(work, on_cancel=kill)
 
     # ---------------------------------------------------------------------------------------- files
+    # What the base class does with a shell each time, process 1 does by itself: a third of a trial's commands.
+
+    @override
+    async def ensure_dirs(self, dirs: Sequence[EnvironmentPath], *, chmod: bool = True) -> ExecResult | None:
+        if not dirs or not chmod:
+            return await super().ensure_dirs(dirs, chmod=chmod)
+        sandbox, folders = self._running(), dict.fromkeys(map(str, dirs), 0o777)
+        await off_loop(lambda: sandbox.make_folders(folders))
+        return ExecResult(stdout="", stderr="", return_code=0)
+
+    @override
+    async def empty_dirs(self, dirs: Sequence[EnvironmentPath], *, chmod: bool = True) -> ExecResult | None:
+        if not dirs or not chmod:
+            return await super().empty_dirs(dirs, chmod=chmod)
+        sandbox, folders = self._running(), list(map(str, dirs))
+        await off_loop(lambda: sandbox.empty_folders(folders))
+        return ExecResult(stdout="", stderr="", return_code=0)
+
+    @override
+    async def is_dir(self, path: str, user: str | int | None = None) -> bool:
+        if self._resolve_user(user) not in ROOT_USERS:
+            return await super().is_dir(path, user=user)
+        sandbox = self._running()
+        return await off_loop(lambda: sandbox.kind(path)) is PathKind.FOLDER
+
+    @override
+    async def is_file(self, path: str, user: str | int | None = None) -> bool:
+        if self._resolve_user(user) not in ROOT_USERS:
+            return await super().is_file(path, user=user)
+        sandbox = self._running()
+        return await off_loop(lambda: sandbox.kind(path)) is PathKind.FILE
 
     @override
     async def upload_file(self, source_path: Path | str, target_path: str) -> None:

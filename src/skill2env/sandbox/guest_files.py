@@ -57,6 +57,16 @@ def remove(path: str) -> None:
     os.rmdir(path)
 
 
+def make_empty(path: str) -> None:
+    """An empty folder at `path` that everybody may write to; one that is there stays the same folder."""
+    if not os.path.isdir(path) or os.path.islink(path):
+        remove(path)
+        os.makedirs(path)
+    for name in os.listdir(path):
+        remove(os.path.join(path, name))
+    os.chmod(path, 0o777)
+
+
 def place_folder(path: str, mode: int, uid: int, gid: int) -> None:
     """A folder at `path`, replacing a link or file that is in the way; one that exists keeps mode and owner."""
     try:

@@ -9,6 +9,9 @@ a request too long for a packet is the single field ``M`` with a memory file as 
     E id user cwd argc argv... NAME=value...   run a command; descriptors: its stdin, stdout and stderr
     P id owner target                          create the files that come from the first descriptor
     G id source                                write files to the second descriptor (`guest_files` has the format)
+    D id mode path mode path...                make folders where they are missing, and set modes that are not empty
+    X id path...                               make folders where they are missing, and empty them
+    T id path                                  answer 1 for a file, 2 for a folder, 0 for anything else
     L id port path                             listen on 127.0.0.1:port and relay to the unix socket at path
     K id                                       kill the session of a command and all its descendants
     A id                                       kill everything but process 1
@@ -174,16 +177,17 @@ def execute(fields: list[bytes], files: list[int]) -> int:
     return pid
 
 
-def transfer(fields: list[bytes], files: list[int], *, outwards: bool) -> int:
-    """A child that moves files; what goes wrong is written to its stderr. Returns its pid."""
-    if HERE not in sys.path:
-        sys.path.append(HERE)
-    import files as moving  # pyright: ignore[reportMissingImports]  # guest_files.py under the name it has here
+def transfer(operation: bytes, fields: list[bytes], files: list[int]) -> int:
+    """A child that moves files or empties folders; what goes wrong is written to its stderr. Returns its pid."""
+    moving = load_files()
 
     def action() -> None:
         try:
-            if outwards:
+            if operation == b"G":
                 moving.send(files[1], os.fsdecode(fields[0]))
+            elif operation == b"X":
+                for path in fields:
+                    moving.make_empty(os.fsdecode(path))
             else:
                 uid, gid = account(fields[0].decode())[:2] if fields[0] else (0, 0)
                 moving.receive(files[0], os.fsdecode(fields[1]), uid, gid)
@@ -194,6 +198,32 @@ def transfer(fields: list[bytes], files: list[int], *, outwards: bool) -> int:
     pid, reader = spawn(action)
     os.close(reader)
     return pid
+
+
+def load_files():
+    """Our module for moving files, loaded on first use; guest_files.py under the name that it has here."""
+    if HERE not in sys.path:
+        sys.path.append(HERE)
+    import files  # pyright: ignore[reportMissingImports]
+
+    return files
+
+
+def make_folders(pairs: list[bytes]) -> None:
+    """Make folders; see the request ``D``.
+
+    Raises:
+        OSError: one cannot be made.
+    """
+    for mode, path in zip(pairs[::2], pairs[1::2], strict=True):
+        os.makedirs(path, exist_ok=True)
+        if mode:
+            os.chmod(path, int(mode, 8))
+
+
+def kind_of(path: bytes) -> int:
+    """What a path leads to; see the request ``T``."""
+    return 2 if os.path.isdir(path) else 1 if os.path.isfile(path) else 0
 
 
 def relay(fields: list[bytes]) -> int:
@@ -383,11 +413,16 @@ class Server:
             send_signal(-1, _signal.SIGKILL)
         elif operation == b"E":
             self.running[execute(fields, files)] = ident
+        elif operation == b"D":
+            make_folders(fields)
+            self.answer(ident + b" 0")
+        elif operation == b"T":
+            self.answer(b"%s %d" % (ident, kind_of(fields[0])))
         elif operation == b"L":
             self.running[relay(fields)] = b"0"
             self.answer(ident + b" 0")
         else:
-            self.running[transfer(fields, files, outwards=operation == b"G")] = ident
+            self.running[transfer(operation, fields, files)] = ident
 
 
 if __name__ == "__main__":

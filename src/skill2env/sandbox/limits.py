@@ -114,6 +114,15 @@ class Confinement:
         self._group.remove()
 
 
+def absent_limits(limits: ResourceLimits, identity: Identity) -> tuple[str, ...]:
+    """Which of the limits nothing would enforce here."""
+    if limits.cpus is None or limits.cpus >= 1:
+        return ()  # only a fraction of a processor has no other form than a control group
+    confinement = Confinement(limits, identity)
+    confinement.release()
+    return confinement.enforced.absent
+
+
 def default_memory_mb() -> int:
     """Memory for a sandbox whose user sets no limit: three quarters of this machine's, in MiB."""
     return int(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // _MIB * 3 // 4)

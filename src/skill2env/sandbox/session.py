@@ -13,6 +13,7 @@ import socket
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from pathlib import Path
 from typing import Self
 
@@ -31,6 +32,7 @@ __all__ = [
     "Bind",
     "Command",
     "ExecOutcome",
+    "PathKind",
     "ResourceLimits",
     "Sandbox",
     "SandboxSpec",
@@ -43,8 +45,18 @@ TIMED_OUT = 124
 KILLED = 137
 _START_TIMEOUT_SEC = 30.0
 _KILL_GRACE_SEC = 5.0
+_ASK_TIMEOUT_SEC = 30.0
 _TRANSFER_TIMEOUT_SEC = 600.0
 _ERROR_BYTES = 4096
+
+
+class PathKind(IntEnum):
+    """What is at a path inside."""
+
+    OTHER = 0
+    """Nothing, or neither file nor folder."""
+    FILE = 1
+    FOLDER = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,15 +263,7 @@ class Sandbox:
         self._channel.kill_all(forbid_writes=limit == "storage_mb")
 
     def _start_relay(self) -> None:
-        ident, pending = self.channel.request(
-            "L", [str(PROXY_PORT).encode(), f"{INSIDE}/proxy.sock".encode()]
-        )
-        pending.done.wait(_START_TIMEOUT_SEC)
-        self.channel.forget(ident)
-        if pending.code != 0:
-            raise InfraError(
-                Boundary.SANDBOX, f"the network relay did not start: {pending.error or 'no answer'}"
-            )
+        self._ask("L", [str(PROXY_PORT), f"{INSIDE}/proxy.sock"])
 
     def abandon(self, why: str) -> None:
         """End a sandbox that no longer does what it is asked.
@@ -446,6 +450,47 @@ class Sandbox:
                 raise FileNotFoundError(source)
             if done.return_code or not unpacker.finished:
                 raise transfer.TransferRefused(f"copying {source} failed: {_told(done)}")
+
+    def make_folders(self, folders: Mapping[str, int | None]) -> None:
+        """Make folders inside, with their parents, where they are missing: {path: mode to set, None to set none}.
+
+        Raises:
+            InfraError: one cannot be made.
+        """
+        fields = [
+            part for path, mode in folders.items() for part in ("" if mode is None else f"{mode:o}", path)
+        ]
+        self._ask("D", fields)
+
+    def empty_folders(self, folders: Sequence[str]) -> None:
+        """Make folders inside empty, and writable by everybody; make those that are missing.
+
+        Raises:
+            InfraError: it failed.
+        """
+        done = self._transfer("X", folders)
+        if done.return_code:
+            raise InfraError(Boundary.SANDBOX, f"emptying {', '.join(folders)} failed: {_told(done)}")
+
+    def kind(self, path: str) -> PathKind:
+        """What a path inside leads to; links are followed.
+
+        Raises:
+            InfraError: the sandbox is gone.
+        """
+        return PathKind(self._ask("T", [path]))
+
+    def _ask(self, operation: str, fields: Sequence[str]) -> int:
+        """Let process 1 do something short by itself; the number that it answers."""
+        ident, pending = self.channel.request(operation, [os.fsencode(field) for field in fields])
+        try:
+            if not pending.done.wait(_ASK_TIMEOUT_SEC):
+                self.abandon("its first process does not answer any more")
+        finally:
+            self.channel.forget(ident)
+        if pending.code is None:
+            raise InfraError(Boundary.SANDBOX, f"the sandbox refused: {pending.error}")
+        return pending.code
 
     def _transfer(
         self,
