@@ -232,7 +232,16 @@ def launch(
 
 
 def _popen(command: list[str], identity: Identity, descriptors: tuple[int, ...]) -> subprocess.Popen[bytes]:
-    root = identity.tier is Tier.ROOT
+    user = group = groups = None
+    if identity.tier is Tier.ROOT:
+        # Changing the user in the child makes Python copy its whole memory map for it; a program that changes it
+        # does not, which is several times faster in a large process.
+        changer = _setpriv()
+        if changer:
+            ids = ["--reuid", str(identity.root_uid), "--regid", str(identity.root_gid), "--clear-groups"]
+            command = [changer, *ids, *command]
+        else:
+            user, group, groups = identity.root_uid, identity.root_gid, list[int]()
     try:
         return subprocess.Popen(
             command,
@@ -242,12 +251,17 @@ def _popen(command: list[str], identity: Identity, descriptors: tuple[int, ...])
             stderr=subprocess.PIPE,
             cwd="/",
             env={"PATH": os.defpath},
-            user=identity.root_uid if root else None,
-            group=identity.root_gid if root else None,
-            extra_groups=[] if root else None,
+            user=user,
+            group=group,
+            extra_groups=groups,
         )
     except OSError as error:
         raise InfraError(Boundary.SANDBOX, f"bubblewrap did not start: {error}") from error
+
+
+@functools.cache
+def _setpriv() -> str | None:
+    return shutil.which("setpriv")
 
 
 def _release(
