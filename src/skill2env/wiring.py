@@ -315,10 +315,12 @@ class Batch:
         self.skills = list(first.values())
 
     def stands(self, item: ItemWork) -> bool:
-        """Whether an item was published and still lies in the dataset as it was."""
+        """Whether an item was published and still lies in the dataset as it was, under the terms that hold now."""
         entry = self.present.get(item.spec.task_name)
+        skill = item.of.known
         return (
             entry is not None
+            and (entry.source, entry.licence) == (skill.origin, skill.licence.spdx)
             and self.ledger.publication(item.key) == (entry.folder, entry.digest)
             and (self.dataset / entry.folder / "task.toml").is_file()
         )

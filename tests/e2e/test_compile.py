@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 import subprocess
 import time
 import tomllib
@@ -172,9 +173,24 @@ def test_one_dataset_of_two_runs(shell: Any) -> None:
     assert len(tasks(dataset)) == 1
 
 
-def test_a_deleted_dataset_comes_back(shell: Any, bytes_of: Callable[[Path], Any]) -> None:
-    import shutil
+def test_new_terms_of_a_skill_are_published_without_new_work(shell: Any) -> None:
+    """A licence file that appears around a skill does not change its bytes, but what the dataset has to say."""
+    arguments = shell.demo(skills=shell.folder / "skills/cafe")
+    shell(*arguments)
+    held = sessions(shell, "out/runs/demo")
+    shutil.copyfile(shell.examples.parent / "LICENSE", shell.folder / "skills/LICENSE")
+    shell(*arguments)
+    entry = json.loads((shell.folder / "out/demo/manifest.jsonl").read_text())
+    assert entry["licence"] == "Apache-2.0"
+    assert entry["licence_evidence"] == "repository"
+    notices = shell.folder / "out/demo/LICENSES" / entry["notices"]
+    assert "Apache" in (notices / "LICENSE").read_text()
+    assert json.loads((notices / "NOTICE.json").read_text())["licence"] == "Apache-2.0"
+    assert sessions(shell, "out/runs/demo") == held
+    assert "consistent" in shell("run", "audit", "out/runs/demo").stdout
 
+
+def test_a_deleted_dataset_comes_back(shell: Any, bytes_of: Callable[[Path], Any]) -> None:
     arguments = shell.demo(skills=shell.folder / "skills/cafe")
     shell(*arguments)
     before = bytes_of(shell.folder / "out/demo")

@@ -153,13 +153,18 @@ def _folder_name(name: str, entries: Mapping[str, TaskEntry]) -> str:
 
 
 def _keep_notices(item: Accepted, dataset: Path) -> None:
+    """Write the notices of a skill; left alone when they are there and say the same."""
     target = dataset / FOLDER_NAME / notice_folder(item.skill)
-    if target.is_dir():
-        return
     with staged_folder(target.parent) as staged:
         write_notices(item.skill, item.skill_dir, staged)
+        if target.is_dir() and _contents(target) == _contents(staged):
+            return
         staged.chmod(0o755)
         move_into_place(staged, target)
+
+
+def _contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
 def _tally(ended: Mapping[str, int], outcomes: Sequence[Published]) -> dict[str, int]:
