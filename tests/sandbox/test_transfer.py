@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from skill2env.errors import InfraError
 from skill2env.sandbox.guest_files import HEAD
-from skill2env.sandbox.session import Sandbox
+from skill2env.sandbox.session import PathKind, Sandbox
 from skill2env.sandbox.transfer import TransferRefused, Unpacker, pack, stays_inside
 
 
@@ -320,3 +321,27 @@ def test_put_on_a_full_disk(new_box: Callable[..., Sandbox], tmp_path: Path) -> 
     box.exec(["sh", "-c", "head -c 300M /dev/zero > /run/fill 2>&1"])
     with pytest.raises(Exception, match="No space left"):
         box.put(tmp_path / "big", "/run/more")
+
+
+@pytest.mark.sandbox
+def test_folders_and_kinds(box: Sandbox) -> None:
+    box.make_folders({"/made/a": 0o777, "/made/b/c": None, "/tmp": None})
+    assert box.exec(["stat", "-c", "%a", "/made/a", "/made/b/c", "/tmp"]).stdout == b"777\n755\n1777\n"
+    box.exec(
+        [
+            "sh",
+            "-c",
+            "cd /made/a && mkdir -p d/e && touch .hidden d/e/f && ln -s /etc/passwd out && ln -s a ../link",
+        ]
+    )
+    box.empty_folders(["/made/a", "/made/link", "/made/new/one", "/made/b/c"])
+    where = "/made/a /made/link /made/new/one"
+    look = f"find /made -type l; find /made -type f; stat -c '%a %F' {where}; test -s /etc/passwd"
+    done = box.exec(["sh", "-c", look])
+    assert (done.stdout, done.return_code) == (b"777 directory\n" * 3, 0)
+    kinds = [box.kind(path) for path in ("/etc", "/etc/passwd", "/dev/null", "/no/such", "/bin")]
+    assert kinds == [PathKind.FOLDER, PathKind.FILE, PathKind.OTHER, PathKind.OTHER, PathKind.FOLDER]
+    with pytest.raises(InfraError, match=r"Not a directory|File exists"):
+        box.make_folders({"/etc/passwd/x": None})
+    with pytest.raises(InfraError, match="emptying /proc/self/x"):
+        box.empty_folders(["/proc/self/x"])
