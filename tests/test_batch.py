@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from skill2env import wiring
+from skill2env import parts, wiring
 from skill2env.authors.protocol import CreateReply, CreateRequest, PlanReply, PlanRequest
 from skill2env.authors.scripted import ScriptedAuthor
 from skill2env.batch import BatchOutcome, BatchStatus, compile_batch
@@ -62,7 +62,7 @@ class Place:
         self.events: list[Event] = []
         monkeypatch.setattr(wiring, "_make_author", lambda *_: self.author)
         monkeypatch.setattr(wiring, "_PAUSE_SEC", 0.0)
-        monkeypatch.setattr(wiring.Parts, "bases", {"debian-bookworm": "registry/debian-bookworm@sha256:0"})
+        monkeypatch.setattr(parts.Parts, "bases", {"debian-bookworm": "registry/debian-bookworm@sha256:0"})
 
     def add(self, *names: str) -> None:
         for name in names:

@@ -18,7 +18,8 @@ from skill2env.store.files import move_into_place
 from skill2env.verify.gate import GateContext
 from skill2env.verify.rules import Profile
 from skill2env.verify.verify import check_contract, check_solution, solution_feedback, verify
-from skill2env.wiring import Batch, Cancelled, ItemWork
+from skill2env.wiring import Batch
+from skill2env.work import Cancelled, ItemWork
 
 type Check = Callable[[Path, TaskContract, GateContext], Verdict]
 

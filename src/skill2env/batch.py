@@ -24,7 +24,8 @@ from skill2env.progress import Event, EventKind, Progress, silent
 from skill2env.publish.dataset import DatasetState
 from skill2env.store import report
 from skill2env.store.report import ReasonRow, Spend
-from skill2env.wiring import Batch, Cancelled, open_batch
+from skill2env.wiring import Batch, open_batch
+from skill2env.work import Cancelled
 
 
 class BatchStatus(StrEnum):

@@ -4,7 +4,6 @@ Every stage asks the ledger first: a finished result with equal inputs is taken 
 event names it. A stage ends an element by setting its `row` (skill) or `attempt` (item); later stages pass it by.
 """
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -16,12 +15,11 @@ from skill2env.create import SessionNote
 from skill2env.create.freeze import freeze_digest
 from skill2env.create.outcome import CreateRejected
 from skill2env.diversify import SpecRequest, sample_batch
-from skill2env.errors import Boundary, InfraError, UserError
+from skill2env.errors import InfraError, UserError
 from skill2env.ingest import load_skill
 from skill2env.plan import Plan, plan_workflows
-from skill2env.progress import Event, EventKind
 from skill2env.prompts import prompt_digest
-from skill2env.publish.publish import Accepted, Published, publish
+from skill2env.publishing import publish_stage
 from skill2env.records import (
     Attempt,
     AttemptStatus,
@@ -37,7 +35,8 @@ from skill2env.records import (
     digest_of,
 )
 from skill2env.store.ledger import Item, SkillRow
-from skill2env.wiring import Batch, ItemWork, SkillWork
+from skill2env.wiring import Batch
+from skill2env.work import ItemWork, SkillWork
 
 _AT_PUBLISHING = (Reason.DUPLICATE.value, Reason.TAKEN_DOWN.value)
 """Rejections that depend on the dataset, so they are decided anew each time."""
@@ -271,98 +270,6 @@ def verify_stage(batch: Batch, item: ItemWork) -> None:
         case VerdictStatus.INFRA:
             status, why = AttemptStatus.INFRA, item.verdict.boundary
     batch.close(item, status, reason=why, detail=item.verdict.message, candidate=kept)
-
-
-def publish_stage(batch: Batch, _: None) -> None:
-    """Accepted candidates -> dataset, sorted by name; those that are there already are left alone."""
-    accepted = [item for item in batch.items if not item.ended and item.candidate and item.verdict]
-    standing = sum(
-        item.attempt is not None and item.attempt.status is AttemptStatus.PUBLISHED for item in batch.items
-    )
-    if not accepted and not standing:
-        return
-    if accepted and batch.parts.degraded and not batch.config.sandbox.allow_degraded:
-        _hold_back(batch, accepted)
-        accepted = []
-    batch.published, outcomes = publish(
-        [
-            Accepted(i.key, i.candidate, i.verdict, i.of.known, i.of.path)
-            for i in accepted
-            if i.candidate and i.verdict
-        ],
-        batch.dataset,
-        name=batch.config.publish.name,
-        description=batch.config.publish.description,
-        task_toml=lambda item: _task_toml(item, batch.parts.degraded),
-        identity=batch.identity(),
-        ended=_ended(batch, standing),
-    )
-    by_key = {item.key: item for item in accepted}
-    for outcome in outcomes:
-        _note_published(batch, by_key[outcome.attempt_key], outcome)
-
-
-def _note_published(batch: Batch, item: ItemWork, outcome: Published) -> None:
-    assert item.candidate is not None
-    kept = batch.relative(item.candidate.path)
-    if outcome.refused is not None:
-        reason = outcome.refused.value
-        attempt = batch.close(
-            item, AttemptStatus.REJECTED, reason=reason, detail=outcome.detail, candidate=kept
-        )
-        batch.ledger.put_attempt(batch.run, attempt)
-    else:
-        attempt = batch.close(item, AttemptStatus.PUBLISHED, candidate=kept)
-        batch.ledger.put_attempt(
-            batch.run, attempt, dataset=batch.dataset, folder=outcome.folder, digest=outcome.digest
-        )
-    batch.progress(Event(EventKind.NOTE, item.label, item.outcome))
-
-
-def _hold_back(batch: Batch, accepted: list[ItemWork]) -> None:
-    """Leave accepted items pending, because their sandbox could not tell the agent from root."""
-    from skill2env.sandbox.identity import subuid_fix
-
-    detail = f"accepted, but not published from a single-uid sandbox. {subuid_fix()}, or --allow-degraded"
-    for item in accepted:
-        assert item.candidate is not None
-        kept = batch.relative(item.candidate.path)
-        attempt = batch.close(
-            item, AttemptStatus.INFRA, reason=Boundary.SANDBOX.value, detail=detail, candidate=kept
-        )
-        batch.ledger.put_attempt(batch.run, attempt)
-    batch.advise(f"{len(accepted)} task(s) {detail}")
-
-
-def _task_toml(accepted: Accepted, note: str) -> str:
-    from skill2env.harbor.task_toml import Provenance, render_task_toml
-
-    candidate = accepted.candidate
-    provenance = Provenance(
-        author=candidate.author,
-        freeze_digest=candidate.freeze_digest,
-        prompt_digests=[candidate.prompt_digest] if candidate.prompt_digest else [],
-        base_image=candidate.base_image,
-        gates=accepted.verdict.gates,
-        notes=[note] if note else [],
-    )
-    return render_task_toml(candidate.spec, candidate.contract, accepted.skill, provenance)
-
-
-def _ended(batch: Batch, standing: int) -> dict[str, int]:
-    """``status:reason`` -> skills and items of this batch that are final without being published now."""
-    counts: Counter[str] = Counter()
-    for work in batch.skills:
-        if work.row is not None and work.row.status == "skipped":
-            counts[f"skipped:{work.row.reason}"] += 1
-    for item in batch.items:
-        if item.attempt is not None and item.attempt.status in (
-            AttemptStatus.REJECTED,
-            AttemptStatus.SKIPPED,
-        ):
-            counts[f"{item.attempt.status.value}:{item.attempt.reason}"] += 1
-    counts["published"] += standing
-    return dict(counts)
 
 
 def _is_final(attempt: Attempt) -> bool:

@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from skill2env.authors.protocol import Author, identity_for
 from skill2env.config import RunConfig
 from skill2env.create import SessionNote, create_prompt_digest
 from skill2env.errors import Boundary, BudgetReached, InfraError, UserError
+from skill2env.parts import Parts
 from skill2env.progress import Event, EventKind, Progress
 from skill2env.publish.dataset import DatasetState, read_state
 from skill2env.publish.entry import TaskEntry
@@ -24,112 +24,23 @@ from skill2env.records import (
     Attempt,
     AttemptStatus,
     AuthorIdentity,
-    Candidate,
     Phase,
     Severity,
-    Skill,
     TaskSpec,
     Usage,
-    Verdict,
-    Workflow,
     digest_of,
 )
 from skill2env.store import report
 from skill2env.store.files import check_writable, storage
 from skill2env.store.folders import cache_home
-from skill2env.store.ledger import FINISHED, Ledger, SkillRow, content_key
+from skill2env.store.ledger import FINISHED, Ledger, content_key
 from skill2env.store.run_folder import RunFolder
+from skill2env.work import Cancelled, ItemWork, SkillWork
 
 if TYPE_CHECKING:
-    from skill2env.verify.gate import GateContext
+    pass
 
 _PAUSE_SEC = 1.0
-
-
-class Cancelled(Exception):  # control flow of a batch, never seen outside of it
-    """The batch is being stopped; the element is left as it is."""
-
-
-@dataclass(slots=True)
-class SkillWork:
-    """One skill on its way through the stages."""
-
-    path: Path
-    label: str
-    skill: Skill | None = None
-    workflows: tuple[Workflow, ...] = ()
-    row: SkillRow | None = None
-    """How planning ended."""
-    reused: bool = False
-    broken: bool = False
-    """A bug of ours met it; the others go on."""
-
-    @property
-    def ended(self) -> bool:
-        """Whether no later stage has anything to do."""
-        return self.broken or (self.row is not None and self.row.status != "planned")
-
-    @property
-    def outcome(self) -> str:
-        """Where it stands, in a few words."""
-        if self.row is None:
-            return "read"
-        if self.row.status == "planned":
-            return f"{self.row.workflows} workflows"
-        return f"{self.row.status}: {self.row.reason}" + (f" ({self.row.detail})" if self.row.detail else "")
-
-    @property
-    def known(self) -> Skill:
-        """The skill, after ingest."""
-        assert self.skill is not None
-        return self.skill
-
-
-@dataclass(slots=True)
-class ItemWork:
-    """One TaskSpec on its way through the stages."""
-
-    of: SkillWork
-    spec: TaskSpec
-    key: str
-    """Digest of everything that determines the attempt."""
-    candidate: Candidate | None = None
-    verdict: Verdict | None = None
-    attempt: Attempt | None = None
-    """Where it ended; None while it is under way or accepted and not yet published."""
-    reused: bool = False
-    broken: bool = False
-    """A bug of ours met it; the others go on."""
-
-    @property
-    def label(self) -> str:
-        """What a person calls it."""
-        return self.spec.task_name.rpartition("/")[2]
-
-    @property
-    def subject(self) -> str:
-        """Stays the same when an input changes."""
-        return f"{self.spec.skill_slug}/{self.spec.workflow.name}/{self.spec.variant}"
-
-    @property
-    def place(self) -> str:
-        """Name of its folders; another input gives another folder, so that evidence is never overwritten."""
-        return f"{self.label}-{self.key.removeprefix('sha256:')[:8]}"
-
-    @property
-    def ended(self) -> bool:
-        """Whether no later stage has anything to do."""
-        return self.broken or self.attempt is not None
-
-    @property
-    def outcome(self) -> str:
-        """Where it stands, in a few words."""
-        if self.attempt is None:
-            return "accepted"
-        told = self.attempt.detail or (self.verdict.message if self.verdict else "")
-        return " ".join(filter(None, (self.attempt.status.value, self.attempt.reason))) + (
-            f": {told}" if told else ""
-        )
 
 
 @dataclass(slots=True)
@@ -150,10 +61,10 @@ class Batch:
     published: DatasetState | None = None
     advice: list[str] = field(default_factory=list[str])
     cancelled: threading.Event = field(default_factory=threading.Event)
-    parts: "Parts" = field(init=False)
+    parts: Parts = field(init=False)
 
     def __post_init__(self) -> None:
-        self.parts = Parts(self)
+        self.parts = Parts(self.config, self.folder.evidence, self.progress)
 
     # ---------------------------------------------------------------------------------------- running
 
@@ -332,60 +243,6 @@ class Batch:
     def relative(self, path: Path) -> str:
         """A path of the run folder as the ledger keeps it."""
         return path.relative_to(self.folder.path).as_posix()
-
-
-class Parts:
-    """The heavy parts of a batch, made when first needed. Safe to use from several threads."""
-
-    def __init__(self, batch: Batch) -> None:
-        self._batch = batch
-        self._lock = threading.RLock()
-        self._used_trials = False
-
-    @cached_property
-    def bases(self) -> dict[str, str]:
-        """Catalog name -> reference with digest, as Dockerfiles name it. Built on first use, about half a minute."""
-        from skill2env.sandbox.catalog import CATALOG
-        from skill2env.sandbox.rootfs import ensure_base
-
-        def tell(text: str) -> None:
-            self._batch.progress(Event(EventKind.NOTE, "base image", text))
-
-        with self._lock:
-            return {name: ensure_base(name, progress=tell).reference for name in sorted(CATALOG)}
-
-    @cached_property
-    def gates(self) -> "GateContext":
-        """How gates run in this batch; evidence goes to a folder of each item (`gates_for`)."""
-        from skill2env.harbor.sandboxes import choose_sandbox
-        from skill2env.verify.gate import GateContext
-
-        config = self._batch.config
-        with self._lock:
-            self._used_trials = True
-            sandbox = choose_sandbox(config.sandbox.kind, allow_unlimited=config.sandbox.allow_unlimited)
-            return GateContext(
-                sandbox=sandbox,
-                evidence=self._batch.folder.evidence,
-                oracle_repeats=config.verify.oracle_repeats,
-                infra_retries=config.verify.infra_retries,
-            )
-
-    @cached_property
-    def degraded(self) -> str:
-        """What a reader of the published task must know about the sandbox its gates ran in; empty when nothing."""
-        from skill2env.sandbox.identity import Tier, current_identity
-
-        if self.gates.sandbox.name == "namespace" and current_identity().tier is Tier.SINGLE:
-            return f"degraded: {Tier.SINGLE.value}"
-        return ""
-
-    def cancel(self) -> None:
-        """Stop running trials."""
-        if self._used_trials:
-            from skill2env.harbor.trial import cancel_running
-
-            cancel_running()
 
 
 @contextmanager

@@ -1,0 +1,78 @@
+"""The heavy parts of a batch (base images, the sandbox, the gates), loaded when something first needs them.
+
+So a batch with nothing left to do loads neither Harbor nor a sandbox and is over in a second.
+"""
+
+import threading
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from skill2env.config import RunConfig
+from skill2env.progress import Event, EventKind, Progress
+
+if TYPE_CHECKING:
+    from skill2env.verify.gate import GateContext
+
+
+class Parts:
+    """The heavy parts of a batch, made when first needed. Safe to use from several threads."""
+
+    def __init__(self, config: RunConfig, evidence: Path, progress: Progress) -> None:
+        """Remember what the parts are made from.
+
+        Args:
+            config: settings of the batch.
+            evidence: folder below which gates keep their logs.
+            progress: told while a base image is built.
+        """
+        self._config = config
+        self._evidence = evidence
+        self._progress = progress
+        self._lock = threading.RLock()
+        self._used_trials = False
+
+    @cached_property
+    def bases(self) -> dict[str, str]:
+        """Catalog name -> reference with digest, as Dockerfiles name it. Built on first use, about half a minute."""
+        from skill2env.sandbox.catalog import CATALOG
+        from skill2env.sandbox.rootfs import ensure_base
+
+        def tell(text: str) -> None:
+            self._progress(Event(EventKind.NOTE, "base image", text))
+
+        with self._lock:
+            return {name: ensure_base(name, progress=tell).reference for name in sorted(CATALOG)}
+
+    @cached_property
+    def gates(self) -> "GateContext":
+        """How gates run in this batch; evidence goes to a folder of each item (`gates_for`)."""
+        from skill2env.harbor.sandboxes import choose_sandbox
+        from skill2env.verify.gate import GateContext
+
+        config = self._config
+        with self._lock:
+            self._used_trials = True
+            sandbox = choose_sandbox(config.sandbox.kind, allow_unlimited=config.sandbox.allow_unlimited)
+            return GateContext(
+                sandbox=sandbox,
+                evidence=self._evidence,
+                oracle_repeats=config.verify.oracle_repeats,
+                infra_retries=config.verify.infra_retries,
+            )
+
+    @cached_property
+    def degraded(self) -> str:
+        """What a reader of the published task must know about the sandbox its gates ran in; empty when nothing."""
+        from skill2env.sandbox.identity import Tier, current_identity
+
+        if self.gates.sandbox.name == "namespace" and current_identity().tier is Tier.SINGLE:
+            return f"degraded: {Tier.SINGLE.value}"
+        return ""
+
+    def cancel(self) -> None:
+        """Stop running trials."""
+        if self._used_trials:
+            from skill2env.harbor.trial import cancel_running
+
+            cancel_running()
