@@ -55,9 +55,9 @@ def context(tmp_path: Path) -> Path:
     return folder
 
 
-def build(context: Path, text: str, **options: float) -> BuiltImage:
+def build(context: Path, text: str, *, timeout_sec: float = 600) -> BuiltImage:
     (context / "Dockerfile").write_text("FROM debian-bookworm\n" + text)
-    return build_image(context, **options)
+    return build_image(context, timeout_sec=timeout_sec)
 
 
 def look(image: BuiltImage, script: str) -> str:
@@ -386,6 +386,23 @@ def test_an_image_says_which_base_it_really_stands_on(context: Path, base_image:
     other = "localhost:5000/skill2env/debian-bookworm@sha256:" + "0" * 64
     (context / "Dockerfile").write_text(f"FROM {other}\n")
     assert build_image(context).base.digest == base_image.digest
+
+
+def test_a_base_of_another_day_is_used_where_it_still_is(context: Path, base_image: BaseImage) -> None:
+    older = "sha256:" + "a" * 64
+    home = base_image.rootfs.parent.parent
+    folder = home / base_image.rootfs.parent.name.replace(base_image.digest[7:23], "a" * 16)
+    folder.mkdir()
+    try:
+        (folder / "digest").write_text(older)
+        (folder / "rootfs").symlink_to(base_image.rootfs)
+        (context / "Dockerfile").write_text(f"FROM registry.example/skill2env/debian-bookworm@{older}\n")
+        image = build_image(context)
+        assert image.base.digest == older
+        (folder / "digest").write_text(older.replace("a", "b"))
+        assert build_image(context).base.digest == base_image.digest
+    finally:
+        remove_tree(folder, current_identity())
 
 
 def test_an_unknown_base_is_no_verdict(context: Path) -> None:

@@ -1,5 +1,6 @@
 """What is taken from the machine's package settings, and what never leaves the host."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -112,3 +113,32 @@ def test_environment_beats_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     (tmp_path / ".pip/pip.conf").write_text("[global]\nindex-url = https://file.example/simple\n")
     monkeypatch.setenv("PIP_INDEX_URL", "https://env.example/simple")
     assert mirrors.python_index().settings["PIP_INDEX_URL"] == "https://env.example/simple"
+
+
+@pytest.mark.skipif(shutil.which("apt-get") is None, reason="no apt on this machine")
+def test_apt_settings_of_a_machine_that_never_updated(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for folder in ("state/lists/partial", "parts", "sources"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "sources/debian.sources").write_text(
+        "Types: deb\nURIs: http://me:pw@mirror.example:8000/debian\n"
+        "Suites: bookworm bookworm-updates\nComponents: main\n"
+    )
+    (tmp_path / "apt.conf").write_text(
+        f'Dir::Etc::parts "{tmp_path}/parts"; Dir::Etc::main "/dev/null"; Dir::Etc::sourcelist "/dev/null";\n'
+        f'Dir::Etc::sourceparts "{tmp_path}/sources"; Dir::State "{tmp_path}/state";\n'
+        'Acquire::http::Proxy "http://proxy.example:3142"; Acquire::Check-Date "false"; APT::Get::Assume-Yes "true";\n'
+    )
+    monkeypatch.setenv("APT_CONFIG", str(tmp_path / "apt.conf"))
+    mirrors._apt_configuration.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    try:
+        assert mirrors.debian_mirror() == mirrors.DebianMirror("http://mirror.example:8000/debian", None)
+        assert mirrors.apt_proxies() == {"mirror.example": "http://proxy.example:3142"}
+        kept = mirrors.apt_settings().splitlines()
+        assert 'Acquire::http::Proxy "http://proxy.example:3142";' in kept
+        assert 'Acquire::Check-Date "false";' in kept
+        assert not [line for line in kept if not line.startswith("Acquire::")]
+        assert mirrors.apt_date_settings().splitlines() == ['Acquire::Check-Date "false";']
+    finally:
+        mirrors._apt_configuration.cache_clear()

@@ -16,7 +16,7 @@ from skill2env.sandbox.context import Context
 from skill2env.sandbox.dockerfile import BuildFailed, parse
 from skill2env.sandbox.identity import current_identity
 from skill2env.sandbox.recipe import DEFAULT_PATH, ImageConfig, Recipe, resolve
-from skill2env.sandbox.rootfs import BaseImage, architecture, ensure_base, export_base
+from skill2env.sandbox.rootfs import BaseImage, architecture, ensure_base, export_base, stored_base
 
 __all__ = [
     "BaseImage",
@@ -73,8 +73,9 @@ def build_image(
 ) -> BuiltImage:
     """Build a Dockerfile; layers that exist already cost milliseconds.
 
-    A reference to a catalog base is served by the base on this machine. When it names another digest, the image is
-    still built and `BuiltImage.base` says what it really stands on: comparing the two is the caller's gate.
+    A reference to a catalog base is served by the base on this machine. When it names a digest that this machine does
+    not have, the image is still built on the base that it has, and `BuiltImage.base` says what it really stands on:
+    comparing the two is the caller's gate.
 
     Args:
         context: folder with the Dockerfile and what it copies.
@@ -89,9 +90,8 @@ def build_image(
     """
     tell = progress or _silent
     recipe = read_recipe(context, dockerfile=dockerfile)
-    name = _catalog_name(recipe.base, image_map)
-    base = ensure_base(name, progress=tell)
-    ground = Ground(base.rootfs, base.digest, catalog.lookup(name).suite)
+    base = _base(recipe.base, image_map, tell)
+    ground = Ground(base.rootfs, base.digest, catalog.lookup(base.name).suite)
     key, layers = build_layers(
         recipe,
         Context(context, dockerfile=dockerfile),
@@ -115,13 +115,20 @@ def resolve_image(
     Raises:
         InfraError: the reference means no base of the catalog, or building the base failed.
     """
-    base = ensure_base(_catalog_name(reference, image_map), progress=progress)
+    base = _base(reference, image_map, progress or _silent)
     config = ImageConfig({"PATH": DEFAULT_PATH}, "/", "")
     return BuiltImage(digest_of({"base": base.digest}), base, (base.rootfs,), config)
 
 
 def _silent(_: str) -> None:
     """Tell nobody."""
+
+
+def _base(reference: str, image_map: Mapping[str, str], tell: Progress) -> BaseImage:
+    """The base that a reference means: of its own digest where this machine has that one."""
+    name = _catalog_name(reference, image_map)
+    digest = reference.partition("@")[2]
+    return (stored_base(name, digest) if digest else None) or ensure_base(name, progress=tell)
 
 
 def _catalog_name(reference: str, image_map: Mapping[str, str]) -> str:

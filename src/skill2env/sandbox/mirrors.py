@@ -123,7 +123,9 @@ def debian_mirror() -> DebianMirror:
     ]
     if named:
         return DebianMirror(named[0], named[1] if len(named) > 1 else None)
-    lines = _apt("apt-get", "indextargets", "--format", "$(CREATED_BY)|$(REPO_URI)|$(RELEASE)")
+    # Without release info targets are listed even where `apt-get update` has never run, as in a fresh container.
+    form = "$(CREATED_BY)|$(REPO_URI)|$(RELEASE)"
+    lines = _apt("apt-get", "indextargets", "--no-release-info", "--format", form)
     rows = [line.split("|") for line in lines if line.startswith("Packages|") and line.count("|") == 2]
     found = choose_mirrors((row[1], row[2]) for row in rows)
     return found or DebianMirror(

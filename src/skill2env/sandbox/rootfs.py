@@ -27,11 +27,12 @@ from skill2env.sandbox.session import Bind, ResourceLimits, Sandbox, SandboxSpec
 from skill2env.store.files import storage
 from skill2env.store.folders import cache_home
 
-__all__ = ["BaseImage", "architecture", "ensure_base", "export_base"]
+__all__ = ["BaseImage", "architecture", "ensure_base", "export_base", "stored_base"]
 
 Progress = Callable[[str], None]
 _BUILD_TIMEOUT_SEC = 600.0
 _NEEDED_FREE_MB = 900
+_DIGEST_FILE = "digest"
 
 # Files of ours, written before the first package: what container images of Debian set, too.
 _SETTINGS = r"""
@@ -179,6 +180,25 @@ def _record(entry: catalog.Base, identity: Identity) -> dict[str, str | int]:
         return {}
 
 
+def _folder(digest: str, identity: Identity) -> str:
+    return f"{digest.removeprefix('sha256:')[:16]}-{identity.tier}-{identity.root_uid}"
+
+
+def stored_base(name: str, digest: str) -> BaseImage | None:
+    """A base of exactly that digest, if this machine still has it; it may be older than the one of `ensure_base`.
+
+    Raises:
+        UserError: no such name.
+    """
+    folder = _home(catalog.lookup(name).name) / _folder(digest, current_identity())
+    try:
+        if (folder / _DIGEST_FILE).read_text() != digest:
+            return None
+    except OSError:
+        return None
+    return BaseImage(name, digest, folder / "rootfs", architecture())
+
+
 def _known(entry: catalog.Base, identity: Identity) -> BaseImage | None:
     record = _record(entry, identity)
     if not record:
@@ -225,7 +245,8 @@ def _build_in(work: Path, entry: catalog.Base, home: Path, identity: Identity, t
     layer = _normalise(entry, work, epoch)
     digest, _, _ = oci.manifest(layer, architecture())
     _unpack_layer(seed, work, identity)
-    folder = f"{digest.removeprefix('sha256:')[:16]}-{identity.tier}-{identity.root_uid}"
+    folder = _folder(digest, identity)
+    (work / "final" / _DIGEST_FILE).write_text(digest)
     remove_tree(home / folder, identity)
     (work / "final").rename(home / folder)
     record = {"digest": digest, "folder": folder, "epoch": epoch, "recipe": _recipe(entry.name)}
