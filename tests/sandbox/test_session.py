@@ -274,7 +274,7 @@ def test_what_is_there(box: Sandbox) -> None:
     script = "stat -c '%a %F' /tmp /dev/shm /run; test -c /dev/null && test -e /dev/ptmx && ls -d /dev/pts && hostname"
     assert sh(box, script).stdout == b"1777 directory\n1777 directory\n755 directory\n/dev/pts\nsandbox\n"
     assert sh(box, "python3 -c 'import pty; print(len(pty.openpty()))'").stdout == b"2\n"
-    assert sh(box, "getent hosts localhost").return_code == 0
+    assert sh(box, "getent hosts localhost && getent hosts $(hostname)").return_code == 0
     loopback = (
         "import socket, threading\nl = socket.create_server(('localhost', 0))\n"
         "c = socket.create_connection(l.getsockname()); print('linked')"
@@ -381,6 +381,19 @@ def test_image_without_python(rootfs: Path, tmp_path_factory: pytest.TempPathFac
             Sandbox(SandboxSpec(layers=(rootfs, upper))).start()
     assert "Keep the python3" in caught.value.hint
     assert not caught.value.transient
+
+
+def test_a_layer_holds_nothing_of_ours(rootfs: Path) -> None:
+    for extra in ("", "rm /etc/hosts"):
+        with Sandbox(SandboxSpec(layers=(rootfs,), build=True)) as box:
+            sh(box, extra or "true")
+            upper = box._scratch.upper  # pyright: ignore[reportPrivateUsage, reportOptionalMemberAccess]
+            made = {path.relative_to(upper).as_posix() for path in upper.rglob("*")}
+            assert made <= {"etc", "etc/hosts"}
+            assert not (upper / "etc/hosts").is_file()
+        # Without the file, names of the machine resolve all the same.
+    with Sandbox(SandboxSpec(layers=(rootfs,))) as box:
+        assert sh(box, "tail -n 1 /etc/hosts").stdout == b"127.0.1.1\tsandbox\n"
 
 
 def test_layers_and_kept_upper(rootfs: Path) -> None:

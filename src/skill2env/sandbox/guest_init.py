@@ -1,8 +1,9 @@
 """Process 1 inside a sandbox: starts every command as its own child and reports how it ended.
 
-Runs with the *image's* python3 as ``python3 -I -S -B init.py FD LIMIT=VALUE...``, bind-mounted read-only. It imports C
-modules and what Python loads by itself, and nothing else: each further import costs a millisecond at every start.
+Runs with the *image's* python3 as ``python3 -I -S -B init.py FD KIND LIMIT=VALUE...``, bind-mounted read-only. It
+imports C modules and what Python loads by itself, and nothing else: each import costs a millisecond at every start.
 
+KIND is ``build`` while a layer is built, which must hold nothing of ours, and ``trial`` otherwise.
 FD is a SOCK_SEQPACKET socket to the host. A request is one packet of NUL-separated fields that carries descriptors;
 a request too long for a packet is the single field ``M`` with a memory file as its last descriptor. Requests:
 
@@ -296,7 +297,7 @@ def send_signal(pid: int, number: int) -> None:
 # ---------------------------------------------------------------------------------------------- process 1
 
 
-def prepare() -> None:
+def prepare(kind: str) -> None:
     """What every program may count on, whatever the image's Dockerfile did."""
     for path in SHARED_FOLDERS:
         try:
@@ -306,20 +307,20 @@ def prepare() -> None:
                 os.chmod(path, 0o1777)
         except OSError:
             pass
+    if kind != "build":
+        name_this_machine(os.uname().nodename.encode())
+
+
+def name_this_machine(name: bytes) -> None:
+    """Let the names of this machine resolve, as in a container."""
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        number = os.open("/etc/hosts", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        with open(number, "rb", buffering=0) as file:
-            named = b"localhost" in (file.read(1 << 16) or b"")
-    except OSError:
-        named = False
-    if named:
-        return  # opening it for writing would already copy it into the upper layer
-    try:
-        number = os.open(
-            "/etc/hosts", os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644
-        )
-        with open(number, "wb", buffering=0) as file:
-            file.write(HOSTS)
+        with open(os.open("/etc/hosts", flags, 0o644), "rb+", buffering=0) as file:
+            words = (file.read(1 << 16) or b"").split()
+            if b"localhost" not in words:
+                file.write(HOSTS)
+            if name not in words:
+                file.write(b"127.0.1.1\t" + name + b"\n")
     except OSError:
         pass
 
@@ -427,7 +428,7 @@ class Server:
 
 if __name__ == "__main__":
     os.set_inheritable(int(sys.argv[1]), False)
-    prepare()
-    for setting in sys.argv[2:]:
+    prepare(sys.argv[2])
+    for setting in sys.argv[3:]:
         lower(setting.partition("=")[0], int(setting.partition("=")[2]))
     Server(_socket.socket(fileno=int(sys.argv[1]))).serve()

@@ -33,6 +33,7 @@ def arguments(
     hostname: str,
     control: int,
     limits: Mapping[str, int],
+    build: bool,
 ) -> list[str]:
     """Arguments that build the tree and start process 1.
 
@@ -46,6 +47,7 @@ def arguments(
         hostname: name of the machine inside.
         control: descriptor of the control socket that process 1 inherits.
         limits: limits on each process, by the name of the rlimit.
+        build: True while a layer is built.
     """
     found = ["--hostname", hostname, "--clearenv", "--setenv", "PATH", DEFAULT_PATH]
     for layer in layers:
@@ -73,5 +75,6 @@ def arguments(
         found += ["--bind", str(proxy_socket), f"{INSIDE}/proxy.sock"]
     for bind in binds:
         found += ["--bind" if bind.writable else "--ro-bind", str(bind.source), bind.target]
-    first = ["/usr/bin/python3", "-I", "-S", "-B", f"{INSIDE}/guest/init.py", str(control)]
+    kind = "build" if build else "trial"
+    first = ["/usr/bin/python3", "-I", "-S", "-B", f"{INSIDE}/guest/init.py", str(control), kind]
     return [*found, "--", *first, *(f"{name}={value}" for name, value in sorted(limits.items()))]

@@ -129,6 +129,7 @@ class Sandbox(Guest):
                 hostname=spec.hostname,
                 control=guest.fileno(),
                 limits=confinement.per_process,
+                build=spec.build,
             )
             self._launched = launch(
                 root,
