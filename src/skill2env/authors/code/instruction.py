@@ -80,6 +80,8 @@ def _voice(
 def symptom(item: Shown) -> str:
     """One reported case in a sentence."""
     subject = f"`{item.call}`" if len(item.call) <= MAX_INLINE else f"`reports/{item.folder}/run.py`"
+    if item.has_input and len(item.call) <= MAX_INLINE:
+        subject += f" (on the files in `reports/{item.folder}/input`)"
     now, right = item.difference()
     whole = "\n" not in item.now.strip() and "\n" not in item.expected.strip()
     if not _fits(now) or not _fits(right):

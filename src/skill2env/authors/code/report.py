@@ -33,6 +33,8 @@ class Shown:
     """What it prints today."""
     expected: str
     """What it should print."""
+    has_input: bool = False
+    """It comes with input files."""
 
     @property
     def folder(self) -> str:
@@ -82,7 +84,8 @@ def write_reports(
         ):
             raise BenchFailed(f"report {number} shows no difference")
         files[f"{folder}/expected.txt"] = expected
-        shown.append(Shown(number, case, call_text(case), now, expected))
+        has_input = any(name.startswith(f"{folder}/input/") for name in files)
+        shown.append(Shown(number, case, call_text(case), now, expected, has_input))
     return files, shown
 
 
