@@ -16,8 +16,8 @@ from skill2env.authors.code.understand import Project
 from skill2env.records import digest_of
 
 SITES_A_FUNCTION = 8
-MAX_SITES = 140
-CASES_A_SITE = 56
+MAX_SITES = 100
+CASES_A_SITE = 44
 COMMANDS_A_SITE = 8
 MIN_REACHING = 8
 MIN_BROKEN = 5
@@ -98,7 +98,10 @@ def _changed(project: Project, site: Site) -> str:
 def _promising(project: Project, behaviour: Behaviour) -> list[tuple[Site, list[str]]]:
     """Sites with the cases that reach them: a few of each function, kinds mixed, the better kinds first."""
     found: list[tuple[int, str, Site, list[str]]] = []
+    texts = list(project.files.values())
     for file, module in sorted(project.modules.items()):
+        if texts.count(module.source.text) > 1:
+            continue  # a second copy in the project would show the right version
         by_function: dict[str, list[Site]] = {}
         for site in find_sites(file, module.source):
             by_function.setdefault(site.function, []).append(site)

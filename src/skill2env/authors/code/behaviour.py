@@ -25,11 +25,11 @@ from skill2env.records import digest_of
 SETTINGS = (("0", 0), ("1", 401), ("4242", 0))
 """(hash seed, days the clock is moved) of each recording; the seed also decides the folder's name."""
 ROOT = "/project/original"
-SEEDS_A_TARGET = 16
-CASES_A_TARGET = 40
-COMMANDS_A_SCRIPT = 20
+SEEDS_A_TARGET = 12
+CASES_A_TARGET = 36
+COMMANDS_A_SCRIPT = 18
 TARGETS = 60
-MAX_TRIED = 900
+MAX_TRIED = 600
 """Derived cases tried per skill; the share of each target shrinks when there are many."""
 RAISED_SHARE = 0.2
 """At most this share of a target's cases may end in an exception."""

@@ -89,13 +89,14 @@ def run_child(scratch: Path, tree: Path, cases: list[Any]) -> bytes:
     if os.geteuid() == 0:
         os.chown(work, NOBODY, NOBODY)
     reader, writer = os.pipe()
-    command = ["/usr/bin/python3", "-I", "-B", str(scratch / "run" / "child.py"), str(tree), str(work / "w")]
+    # -I would also ignore the hash seed; the environment is ours alone, so -s -P leave nothing for others to plant
+    command = ["/usr/bin/python3", "-s", "-P", "-B", str(scratch / "run" / "child.py"), str(tree), str(work / "w")]
     process = subprocess.Popen(
         ["/bin/sh", "-c", f'exec "$@" 3>&{writer}', "sh", *command],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        env={"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "TZ": "UTC", "HOME": str(work)},
+        env={"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "TZ": "UTC", "HOME": str(work), "PYTHONHASHSEED": "0"},
         cwd=work,
         pass_fds=(writer,),
         preexec_fn=unprivileged,
