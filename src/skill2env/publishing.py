@@ -3,6 +3,7 @@
 from collections import Counter
 
 from skill2env.errors import Boundary
+from skill2env.ingest import notices_around
 from skill2env.progress import Event, EventKind
 from skill2env.publish.publish import Accepted, Published, publish
 from skill2env.records import AttemptStatus
@@ -22,11 +23,7 @@ def publish_stage(batch: Batch, _: None) -> None:
         _hold_back(batch, accepted)
         accepted = []
     batch.published, outcomes = publish(
-        [
-            Accepted(i.key, i.candidate, i.verdict, i.of.known, i.of.path)
-            for i in accepted
-            if i.candidate and i.verdict
-        ],
+        [_accepted(item) for item in accepted],
         batch.dataset,
         name=batch.config.publish.name,
         description=batch.config.publish.description,
@@ -37,6 +34,14 @@ def publish_stage(batch: Batch, _: None) -> None:
     by_key = {item.key: item for item in accepted}
     for outcome in outcomes:
         _note_published(batch, by_key[outcome.attempt_key], outcome)
+
+
+def _accepted(item: ItemWork) -> Accepted:
+    assert item.candidate is not None
+    assert item.verdict is not None
+    skill = item.of.known
+    notices = notices_around(item.of.path, skill.entry)
+    return Accepted(item.key, item.candidate, item.verdict, skill, item.of.path, notices)
 
 
 def _note_published(batch: Batch, item: ItemWork, outcome: Published) -> None:

@@ -6,6 +6,7 @@ unusable. `QUIRKS` is the table of everything that can be noticed.
 
 from skill2env.ingest.discover import Discovery, find_skills
 from skill2env.ingest.limits import DiscoveryLimits, IngestLimits
+from skill2env.ingest.notices import notices_around
 from skill2env.ingest.quirks import QUIRKS, Quirk
 from skill2env.ingest.skill import blocking, load_skill
 
@@ -18,4 +19,5 @@ __all__ = [
     "blocking",
     "find_skills",
     "load_skill",
+    "notices_around",
 ]

@@ -1,6 +1,7 @@
 """Licences and notices of the source skills, kept beside the tasks that derive from them."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from skill2env.records import Skill, canonical_json
@@ -18,27 +19,30 @@ def notice_folder(skill: Skill) -> str:
     return f"{skill.slug}-{skill.digest.removeprefix('sha256:')[:12]}"
 
 
-def write_notices(skill: Skill, skill_dir: Path, target: Path) -> None:
-    """Write what is known about a skill's terms, and copy its own licence and notice files, into `target`.
+def write_notices(
+    skill: Skill, skill_dir: Path, target: Path, around: Sequence[tuple[str, Path]] = ()
+) -> None:
+    """Write what is known about a skill's terms, and copy the licence and notice files that belong to it, to `target`.
 
-    Only regular files of the inventory are copied, and the file the licence statement was found in when that lies
-    just above the skill; anything larger than 256 KiB is left out and named.
+    Only regular files up to 256 KiB are copied: those of the skill's inventory, and those handed in.
+
+    Args:
+        skill: the source.
+        skill_dir: its folder.
+        target: the folder to fill.
+        around: notice files of the package or repository around it, with the names to keep them under.
 
     Raises:
         InfraError: boundary ``storage``.
     """
     target.mkdir(parents=True, exist_ok=True)
+    own = sorted(f.path for f in skill.files if _NOTICE_FILE.match(Path(f.path).name))
     kept: list[str] = []
-    wanted = {f.path for f in skill.files if _NOTICE_FILE.match(Path(f.path).name)}
-    if skill.licence.where and skill.licence.where != skill.entry:
-        wanted.add(skill.licence.where)
-    for name in sorted(wanted):
-        source = skill_dir / name
-        if source.is_symlink() or not source.is_file() or source.stat().st_size > _LIMIT:
+    for name, source in [*((path.replace("/", "__"), skill_dir / path) for path in own), *around]:
+        if name in kept or source.is_symlink() or not source.is_file() or source.stat().st_size > _LIMIT:
             continue
-        flat = name.replace("../", "").replace("/", "__")
-        write_bytes(target / flat, source.read_bytes())
-        kept.append(flat)
+        write_bytes(target / name, source.read_bytes())
+        kept.append(name)
     facts = {
         "skill": skill.name,
         "digest": skill.digest,
@@ -46,6 +50,6 @@ def write_notices(skill: Skill, skill_dir: Path, target: Path) -> None:
         "licence": skill.licence.spdx,
         "evidence": skill.licence.evidence.value,
         "statement": skill.licence.statement,
-        "files": kept,
+        "files": sorted(kept),
     }
     write_text(target / "NOTICE.json", canonical_json(facts) + "\n")

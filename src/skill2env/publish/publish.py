@@ -28,6 +28,8 @@ class Accepted:
     verdict: Verdict
     skill: Skill
     skill_dir: Path
+    notices: Sequence[tuple[str, Path]] = ()
+    """Notice files around the skill, with the names to keep them under."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +158,7 @@ def _keep_notices(item: Accepted, dataset: Path) -> None:
     """Write the notices of a skill; left alone when they are there and say the same."""
     target = dataset / FOLDER_NAME / notice_folder(item.skill)
     with staged_folder(target.parent) as staged:
-        write_notices(item.skill, item.skill_dir, staged)
+        write_notices(item.skill, item.skill_dir, staged, item.notices)
         if target.is_dir() and _contents(target) == _contents(staged):
             return
         staged.chmod(0o755)

@@ -1,0 +1,50 @@
+"""Licence and notice files around a skill: what its terms ask to be kept with everything derived from it."""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from skill2env.ingest.package import Surrounding, surroundings
+
+_NOTICE = re.compile(r"(?:licen[cs]e|copying|unlicense|notice|copyright|authors)(?:[-_.].*)?", re.IGNORECASE)
+
+
+def notices_around(root: Path, entry: str) -> list[tuple[str, Path]]:
+    """Notice files of the repository or package that a skill belongs to; those of the skill's own folder not included.
+
+    Args:
+        root: the skill's folder.
+        entry: its entry file.
+
+    Returns:
+        Pairs of a plain name to keep the file under and the file, sorted by name. Regular files only.
+    """
+    found: dict[str, Path] = {}
+    resolved = root.resolve()
+    for place in surroundings(resolved, entry):
+        for name, path in _of(place):
+            found.setdefault(name, path)
+    return sorted(found.items())
+
+
+def _of(place: Surrounding) -> Iterator[tuple[str, Path]]:
+    if place.up:
+        for path in _files(place.folder):
+            yield path.name, path
+    if place.declared_in.endswith(".dist-info/METADATA"):
+        info = place.folder / Path(place.declared_in).parent
+        for folder in (info, info / "licenses", info / "license_files"):
+            for path in _files(folder):
+                yield path.relative_to(place.folder).as_posix().replace("/", "__"), path
+
+
+def _files(folder: Path) -> list[Path]:
+    try:
+        with os.scandir(folder) as entries:
+            names = sorted(
+                e.name for e in entries if e.is_file(follow_symlinks=False) and _NOTICE.fullmatch(e.name)
+            )
+    except OSError:
+        return []
+    return [folder / name for name in names]
