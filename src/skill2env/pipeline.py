@@ -16,7 +16,7 @@ from skill2env.create.freeze import freeze_digest
 from skill2env.create.outcome import CreateRejected
 from skill2env.diversify import SpecRequest, sample_batch
 from skill2env.errors import InfraError, UserError
-from skill2env.ingest import load_skill
+from skill2env.ingest import blocking, load_skill
 from skill2env.plan import Plan, plan_workflows
 from skill2env.prompts import prompt_digest
 from skill2env.publishing import publish_stage
@@ -38,6 +38,8 @@ from skill2env.store.ledger import Item, SkillRow
 from skill2env.wiring import Batch
 from skill2env.work import ItemWork, SkillWork
 
+_BLOCKED = {"empty-file": SkipReason.TOO_THIN, "not-text": SkipReason.UNREADABLE}
+"""Diagnostics that stop a skill and are not about its safety."""
 _AT_PUBLISHING = (Reason.DUPLICATE.value, Reason.TAKEN_DOWN.value)
 """Rejections that depend on the dataset, so they are decided anew each time."""
 
@@ -73,6 +75,13 @@ def ingest_stage(_: Batch, work: SkillWork) -> None:
         work.row = SkillRow(
             work.label, "", "skipped", SkipReason.UNREADABLE.value, f"{error.message}. {error.hint}"
         )
+        return
+    for problem in blocking(work.skill):
+        reason = _BLOCKED.get(problem.code, SkipReason.UNSAFE)
+        work.row = SkillRow(
+            work.skill.slug, work.skill.digest, "skipped", reason.value, f"{problem.code}: {problem.message}"
+        )
+        return
 
 
 def plan_stage(batch: Batch, work: SkillWork) -> None:
