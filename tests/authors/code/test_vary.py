@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skill2env.authors.code.cases import Case, well_formed
-from skill2env.authors.code.templates.values import Encoder
+from skill2env.authors.code.templates.tagged_values import Encoder
 from skill2env.authors.code.vary import palette, variants
 
 PLAIN = st.recursive(

@@ -15,7 +15,7 @@ from skill2env.authors.code.faults.sites import Site, find_sites
 from skill2env.authors.code.understand import Project
 from skill2env.records import digest_of
 
-SITES_A_FUNCTION = 8
+SITES_A_FUNCTION = 16
 MAX_SITES = 100
 CASES_A_SITE = 44
 COMMANDS_A_SITE = 8

@@ -17,7 +17,7 @@ from typing import Any
 from skill2env.authors.code.bench import Bench, ask
 from skill2env.authors.code.cases import Case
 from skill2env.authors.code.invent import invent
-from skill2env.authors.code.templates.values import same
+from skill2env.authors.code.templates.tagged_values import same
 from skill2env.authors.code.understand import Example, Project
 from skill2env.authors.code.vary import palette, variants
 from skill2env.records import digest_of

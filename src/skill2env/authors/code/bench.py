@@ -12,7 +12,7 @@ from typing import Any, Protocol, Self
 
 from skill2env.sandbox.session import ResourceLimits, Sandbox, SandboxSpec
 
-HELPERS = ("values.py", "child.py", "recorder.py", "tracer.py")
+HELPERS = ("tagged_values.py", "child.py", "recorder.py", "tracer.py")
 TOOLS = "/opt/skill2env"
 TEST_SECONDS = 240
 JOB_SECONDS = 900

@@ -1,4 +1,4 @@
-"""A case: one call of a function or one run of a script, with its inputs in the tagged form of `templates.values`."""
+"""A case: one call of a function or one run of a script, with its inputs in the tagged form of `templates.tagged_values`."""
 
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownLambdaType=false
 # The values here are tagged JSON of any shape; `cases.well_formed` checks them where they come in.

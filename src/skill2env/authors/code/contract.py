@@ -16,7 +16,7 @@ from skill2env.axes import TURNS, Complexity
 from skill2env.records import Limits, Skill, TaskContract, TaskSpec, canonical_json
 
 BASE = "debian-bookworm"
-VERIFIER = ("test.sh", "grade.py", "child.py", "values.py")
+VERIFIER = ("test.sh", "grade.py", "child.py", "tagged_values.py")
 SECONDS_A_TURN = 45
 """Time limit of the agent per expected tool-calling turn, thinking included."""
 
@@ -77,7 +77,7 @@ def _agent_seconds(complexity: str) -> float:
 def _dockerfile(folder: str) -> str:
     return (
         f"FROM {BASE}\n"
-        "RUN useradd --create-home --shell /bin/bash agent\n"
+        f"RUN useradd --create-home --shell /bin/bash agent && install -d -o agent -g agent {folder}\n"
         f"COPY --chown=agent:agent project/ {folder}/\n"
         f"WORKDIR {folder}\n"
     )

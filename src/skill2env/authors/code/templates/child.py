@@ -1,6 +1,6 @@
 """Runs a project's code, untrusted, case by case: the process on the far side of the grader.
 
-    python3 -I child.py ROOT WORK < cases.json        (answers as JSON lines on file descriptor 3)
+    python3 child.py ROOT WORK FD < cases.json        (answers as JSON lines on file descriptor FD)
 
 A case is a call of a module-level function (``kind: function``) or a run of a script (``kind: command``). Each case
 runs in a process of its own, forked from one that has already imported the module, in an empty folder of its own, so
@@ -21,9 +21,8 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from values import MAX_TEXT, Decoder, Encoder, Unsupported, same
+from tagged_values import MAX_TEXT, Decoder, Encoder, Unsupported, same
 
-CHANNEL = 3
 CPU_SECONDS_A_CASE = 4.0
 WALL_SECONDS_A_CASE = 12.0
 MAX_DEATHS = 5
@@ -36,9 +35,10 @@ MAX_FILES = 24
 class Project:
     """The code under test: imports its modules and names its classes."""
 
-    def __init__(self, root: Path, work: Path) -> None:
+    def __init__(self, root: Path, work: Path, channel: int) -> None:
         self.root = root
         self.work = work
+        self.channel = channel
 
     def module(self, file: str) -> Any:
         """Import `file`, with its package when it lies in one."""
@@ -159,10 +159,10 @@ def run_case(project: Project, case: Any, log: str) -> dict[str, Any]:
     return outcome
 
 
-def _answer(case: Any, outcome: dict[str, Any]) -> None:
+def _answer(channel: int, case: Any, outcome: dict[str, Any]) -> None:
     data = (json.dumps({"id": case["id"], "outcome": outcome}) + "\n").encode()
     while data:
-        data = data[os.write(CHANNEL, data) :]
+        data = data[os.write(channel, data) :]
 
 
 def _fresh_folder(work: Path) -> None:
@@ -193,10 +193,10 @@ def run_one(project: Project, case: Any, observe: Any = None) -> bool:
             _limit()
             log = str(project.work) + ".log"
             outcome = run_case(project, case, log) if observe is None else observe(project, case, log)
-            _answer(case, outcome)
+            _answer(project.channel, case, outcome)
             status = 0
         except Unsupported:
-            _answer(case, {"unsupported": True})
+            _answer(project.channel, case, {"unsupported": True})
             status = 0
         except MemoryError:
             status = 4
@@ -204,7 +204,7 @@ def run_one(project: Project, case: Any, observe: Any = None) -> bool:
             os._exit(status)
     _, status = os.waitpid(pid, 0)
     if status != 0:
-        _answer(case, {"died": True})
+        _answer(project.channel, case, {"died": True})
     return status == 0
 
 
@@ -236,7 +236,7 @@ def _run_some(project: Project, cases: list[Any], observe: Any) -> None:
 def main() -> None:
     """Read the cases, run them, answer."""
     root, work = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
-    run_all(Project(root, work), json.load(sys.stdin))
+    run_all(Project(root, work, int(sys.argv[3])), json.load(sys.stdin))
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 sys.dont_write_bytecode = True
-from values import same  # noqa: E402
+from tagged_values import same  # noqa: E402
 
 OUT = Path("/logs/verifier")
 METRICS = ("reported_cases", "unreported_cases", "kept_behaviour")
@@ -90,13 +90,27 @@ def run_child(scratch: Path, tree: Path, cases: list[Any]) -> bytes:
         os.chown(work, NOBODY, NOBODY)
     reader, writer = os.pipe()
     # -I would also ignore the hash seed; the environment is ours alone, so -s -P leave nothing for others to plant
-    command = ["/usr/bin/python3", "-s", "-P", "-B", str(scratch / "run" / "child.py"), str(tree), str(work / "w")]
+    command = [
+        "/usr/bin/python3",
+        "-s",
+        "-P",
+        "-B",
+        str(scratch / "run" / "child.py"),
+        str(tree),
+        str(work / "w"),
+    ]
     process = subprocess.Popen(
-        ["/bin/sh", "-c", f'exec "$@" 3>&{writer}', "sh", *command],
+        [*command, str(writer)],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        env={"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "TZ": "UTC", "HOME": str(work), "PYTHONHASHSEED": "0"},
+        env={
+            "PATH": "/usr/bin:/bin",
+            "LC_ALL": "C.UTF-8",
+            "TZ": "UTC",
+            "HOME": str(work),
+            "PYTHONHASHSEED": "0",
+        },
         cwd=work,
         pass_fds=(writer,),
         preexec_fn=unprivileged,
@@ -173,7 +187,7 @@ def main() -> None:
     try:
         scratch.chmod(0o755)
         (scratch / "run").mkdir(mode=0o755)
-        for name in ("child.py", "values.py"):
+        for name in ("child.py", "tagged_values.py"):
             shutil.copyfile(HERE / name, scratch / "run" / name)
             (scratch / "run" / name).chmod(0o644)
         if os.geteuid() == 0:

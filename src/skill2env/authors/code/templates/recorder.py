@@ -22,7 +22,7 @@ from typing import Any
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import child
-from values import same
+from tagged_values import same
 
 HERE = Path(__file__).resolve().parent
 SECONDS_A_TREE = 60
@@ -101,9 +101,9 @@ def spawn(root: Path, work: Path, cases: list[Any], *, seed: str, mode: str) -> 
         "PYTHONHASHSEED": seed,
     }
     env["PYTHONDONTWRITEBYTECODE"] = "1"
-    command = [sys.executable, "-s", str(HERE / "recorder.py"), mode, str(root), str(work)]
+    command = [sys.executable, "-s", str(HERE / "recorder.py"), mode, str(root), str(work), str(writer)]
     process = subprocess.Popen(
-        ["/bin/sh", "-c", f'exec "$@" 3>&{writer}', "sh", *command],
+        command,
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -194,14 +194,15 @@ def prints(job: Any) -> dict[str, str]:
 
 def main() -> None:
     """As a child (with arguments) or as the driver (without)."""
-    if len(sys.argv) == 4:
+    if len(sys.argv) == 5:
         mode, root, work = sys.argv[1], Path(sys.argv[2]).resolve(), Path(sys.argv[3]).resolve()
         observing = mode.startswith("observe:")
         child.CPU_SECONDS_A_CASE = 1.0
         child.MAX_DEATHS = 1_000_000 if observing else 2
         if observing and mode != "observe:0":
             shift_clock(int(mode.split(":")[1]))
-        child.run_all(child.Project(root, work), json.load(sys.stdin), observe if observing else None)
+        project = child.Project(root, work, int(sys.argv[4]))
+        child.run_all(project, json.load(sys.stdin), observe if observing else None)
         return
     job = json.load(sys.stdin)
     modes = {"record": record, "compare": compare, "print": prints}

@@ -1,7 +1,7 @@
 """A pytest plugin that writes down, while a project's own tests run, which calls they make.
 
 Planning only; runs inside the sandbox. For every module-level function, or method of a plain record class, of the
-project: its arguments as they were at the call, in the tagged form of `values`. For every script that a test starts:
+project: its arguments as they were at the call, in the tagged form of `tagged_values`. For every script that a test starts:
 its arguments. Files below the temporary folder become part of the arguments.
 
 Set TRACE_ROOT (the project) and TRACE_OUT (the JSON file to write).
@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from values import MAX_TEXT, Encoder, Unsupported, canonical
+from tagged_values import MAX_TEXT, Encoder, Unsupported, canonical
 
 ROOT = Path(os.environ["TRACE_ROOT"]).resolve()
 OUT = Path(os.environ["TRACE_OUT"])

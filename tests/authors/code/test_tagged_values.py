@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skill2env.authors.code.cases import well_formed
-from skill2env.authors.code.templates.values import Decoder, Encoder, Unsupported, canonical, same
+from skill2env.authors.code.templates.tagged_values import Decoder, Encoder, Unsupported, canonical, same
 
 SCALARS = (
     st.none()

@@ -1,0 +1,96 @@
+"""The grader's own judgement: what it takes, what it believes, how it scores."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skill2env.authors.code.templates import grade
+
+GROUPS = [{"reported": ["a"], "unreported": ["b", "c"]}, {"reported": ["d"], "unreported": ["e"]}]
+
+
+@pytest.mark.parametrize(
+    ("right", "scores"),
+    [
+        ("", (0, 0, 0)),
+        ("k", (0, 0, 0)),
+        ("ak", (0.5, 0, 0)),
+        ("adk", (1, 0, 0)),
+        ("abk", (0.5, 0, 0)),
+        ("abck", (0.5, 0.5, 1)),
+        ("abc", (0.5, 0.5, 0)),
+        ("bcek", (0, 1, 0)),
+        ("abcdek", (1, 1, 1)),
+    ],
+)
+def test_score(right: str, scores: tuple[float, ...]) -> None:
+    assert tuple(grade.score(set(right), GROUPS, ["k"]).values()) == scores
+
+
+@given(st.binary(max_size=200))
+def test_garbage_is_no_answer(data: bytes) -> None:
+    good = json.dumps({"id": "x", "outcome": {"value": 1}}).encode()
+    assert grade.read_answers(good + b"\n" + data)["x"] == {"value": 1}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        1,
+        "x",
+        [],
+        {},
+        {"value": {"$": "float"}},
+        {"value": {"$": "dict", "v": [[1]]}},
+        {"value": {"$": "float", "v": "?"}},
+        {"value": {"$": "float", "v": []}},
+        {"value": {"v": "1.0"}},
+    ],
+)
+def test_malformed_outcomes_are_wrong(answer: Any) -> None:
+    assert not grade.is_right(answer, {"value": {"$": "float", "v": "1.0"}})
+    assert not grade.is_right(answer, {"value": {"$": "dict", "v": [["a", 1]]}})
+
+
+def test_the_first_answer_of_a_case_counts() -> None:
+    lines = b'{"id": "x", "outcome": 1}\n{"id": "x", "outcome": 2}\n[1]\n{"outcome": 3}\n'
+    assert grade.read_answers(lines) == {"x": 1}
+
+
+def test_only_plain_files_are_taken(tmp_path: Path) -> None:
+    project, target = tmp_path / "project", tmp_path / "tree"
+    (project / "sub").mkdir(parents=True)
+    (project / "__pycache__").mkdir()
+    for name in ("a.py", "sub/b.py", "__pycache__/a.pyc", "c.pyc"):
+        (project / name).write_text("x")
+    (project / "link.py").symlink_to("/etc/passwd")
+    (project / "folder").symlink_to("/etc")
+    os.mkfifo(project / "pipe")
+    grade.take(project, target)
+    assert sorted(p.relative_to(target).as_posix() for p in target.rglob("*") if p.is_file()) == [
+        "a.py",
+        "sub/b.py",
+    ]
+
+
+def test_a_flood_of_files_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grade, "MAX_FILES", 3)
+    for number in range(5):
+        (tmp_path / f"{number}.py").write_text("")
+    with pytest.raises(ValueError, match="too large"):
+        grade.take(tmp_path, tmp_path.parent / "elsewhere")
+
+
+def test_both_reward_files_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grade, "OUT", tmp_path)
+    grade.write_reward({"a": 1.0, "b": 0.5, "c": 0.0})
+    found = json.loads((tmp_path / "reward.json").read_text())
+    assert found == {"a": 1.0, "b": 0.5, "c": 0.0, "reward": 0.5}
+    assert float((tmp_path / "reward.txt").read_text()) == found["reward"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["reward.json", "reward.txt"]
