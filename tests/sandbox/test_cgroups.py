@@ -46,9 +46,12 @@ def test_version_1_without_rights(tmp_path: Path) -> None:
     assert group.enforced == {"pids"}
 
 
-def unified(tmp_path: Path, path: str, controllers: str) -> Path:
+def unified(tmp_path: Path, path: str, controllers: str, processes: str = "") -> Path:
     folder = tmp_path / path
     folder.mkdir(parents=True, exist_ok=True)
+    if path:
+        (folder / "cgroup.type").write_text("domain\n")
+    (folder / "cgroup.procs").write_text(processes)
     (tmp_path / "cgroup.controllers").write_text("cpu memory pids\n")
     (folder / "cgroup.subtree_control").write_text(controllers)
     return folder
@@ -69,23 +72,32 @@ def test_version_2_in_a_delegated_group(tmp_path: Path) -> None:
     }
 
 
-def test_version_2_goes_up_to_a_group_that_hands_down(tmp_path: Path) -> None:
-    top = unified(tmp_path, "", "memory pids")
-    unified(tmp_path, "user/scope", "")  # it holds processes: the kernel would refuse to hand down
-    (tmp_path / "user/scope/cgroup.subtree_control").chmod(0o444)
-    unified(tmp_path, "user", "")
+def test_version_2_leaves_groups_with_processes_alone(tmp_path: Path) -> None:
+    unified(tmp_path, "", "cpu memory pids", "1\n2\n")
+    above = unified(tmp_path, "user", "memory pids")
+    own = unified(tmp_path, "user/scope", "", "1234\n")
+    group = make_group(Wanted(memory_bytes=2**28, pids=100), root=tmp_path, own="0::/user/scope\n")
+    assert group.enforced == {"memory_mb", "pids"}
+    assert [folder.parent for folder in group.folders] == [above]
+    assert (own / "cgroup.subtree_control").read_text() == ""
 
-    def refuse(path: Path, text: str) -> int:
+
+def test_version_2_asks_for_what_is_missing(tmp_path: Path) -> None:
+    top = unified(tmp_path, "", "", "1\n")  # the true root may hold processes
+    real = Path.write_text
+
+    def kernel(path: Path, text: str) -> int:
         if path.name == "cgroup.subtree_control":
-            raise OSError(16, "Device or resource busy")
+            if text == "+cpu":
+                raise OSError(22, "Invalid argument")
+            text = path.read_text() + " " + text.removeprefix("+")
         return real(path, text)
 
-    real = Path.write_text
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Path, "write_text", refuse)
-        group = make_group(ALL, root=tmp_path, own="0::/user/scope\n")
+        patch.setattr(Path, "write_text", kernel)
+        group = make_group(ALL, root=tmp_path, own="0::/\n")
     assert group.enforced == {"memory_mb", "pids"}
-    assert [folder.parent for folder in group.folders] == [top]
+    assert (top / "cgroup.subtree_control").read_text().split() == ["memory", "pids"]
 
 
 def test_nothing_wanted_makes_nothing(tmp_path: Path) -> None:

@@ -167,8 +167,7 @@ _V2: tuple[tuple[str, str, Callable[[Wanted], dict[str, str] | None]], ...] = (
 def _make_unified(wanted: Wanted, group: Group, where: tuple[Path, str, str]) -> None:
     """One group, with those controllers that its parent hands down or can be asked to."""
     root, own, name = where
-    # Only a group without processes may hand controllers down, or the true root; so the own group is tried first,
-    # and then the groups above it, as far as we may write.
+    # The own group is tried first, and then the groups above it, as far as we may write.
     parent = root / own.lstrip("/")
     tried: list[Path] = []
     while parent.is_relative_to(root):
@@ -200,7 +199,13 @@ def _make_unified(wanted: Wanted, group: Group, where: tuple[Path, str, str]) ->
 
 
 def _hand_down(parent: Path, needed: set[str]) -> set[str]:
-    """Which of the needed controllers children of a group have, after asking for those that are missing."""
+    """Which of the needed controllers children of a group have, after asking for those that are missing.
+
+    Only the true root, which has no type, and groups without processes of their own are asked: another one might
+    accept some controllers, and then neither take the rest nor let processes move into its children.
+    """
+    if (parent / "cgroup.type").exists() and (parent / "cgroup.procs").read_text().strip():
+        return set()
     control = parent / "cgroup.subtree_control"
     for controller in sorted(needed - set(control.read_text().split())):
         with contextlib.suppress(OSError):
