@@ -1,13 +1,13 @@
 """How long the two model-free gates take: an Oracle and a Nop trial of one task whose image is cached.
 
-    .venv/bin/python benchmarks/gates.py [--repeats 15] [--task DIR] [--json] [--check 2.5]
+    .venv/bin/python benchmarks/gates.py [--repeats 15] [--task DIR] [--docker-base IMAGE] [--json] [--check 2.5]
 
 Measured in turns in one run, so that a busy machine slows all rows alike:
 
     floor     Harbor with an environment that does nothing, plus the task's own scripts under bare bubblewrap
     separate  the pair in the namespace sandbox, with a verifier in a sandbox of its own (four sandboxes)
     shared    the same with one sandbox a trial
-    docker    Harbor's docker environment, where an engine answers
+    docker    separate in Harbor's docker environment, on an image with bash and python3 that the engine has
 
 Medians of the pairs are compared with the median floor. ``--check X`` exits 1 when separate is above X floors.
 """
@@ -15,6 +15,7 @@ Medians of the pairs are compared with the median floor. ``--check X`` exits 1 w
 import argparse
 import json
 import os
+import re
 import shutil
 import statistics
 import subprocess
@@ -236,7 +237,7 @@ def docker_answers() -> bool:
     return subprocess.run(["docker", "version"], capture_output=True, check=False).returncode == 0
 
 
-def measure(task: Path, folder: Path, repeats: int) -> dict[str, list[float]]:
+def measure(task: Path, folder: Path, repeats: int, docker_base: str) -> dict[str, list[float]]:
     """Seconds of each row, one value a round."""
     ours, empty = (
         SandboxChoice("namespace", NAMESPACE_ENVIRONMENT),
@@ -249,9 +250,12 @@ def measure(task: Path, folder: Path, repeats: int) -> dict[str, list[float]]:
         "separate": lambda: pair(task, ours, trials, mode="separate"),
         "shared": lambda: pair(task, ours, trials, mode="shared"),
     }
-    if docker_answers():
-        docker = SandboxChoice("docker", DOCKER_ENVIRONMENT)
-        rows["docker"] = lambda: pair(task, docker, trials, mode="separate")
+    if docker_base and docker_answers():
+        docker, theirs = SandboxChoice("docker", DOCKER_ENVIRONMENT), folder / "docker"
+        shutil.copytree(task, theirs)
+        dockerfile = theirs / "environment/Dockerfile"
+        dockerfile.write_text(re.sub(r"(?m)^FROM \S+", f"FROM {docker_base}", dockerfile.read_text()))
+        rows["docker"] = lambda: pair(theirs, docker, trials, mode="separate")
     found: dict[str, list[float]] = {name: [] for name in rows}
     for number in range(repeats + 1):
         for name, row in rows.items():
@@ -268,6 +272,9 @@ def main() -> int:
     )
     parser.add_argument("--repeats", type=int, default=15, help="rounds after the first")
     parser.add_argument("--task", type=Path, help="a task directory; default: one made here")
+    parser.add_argument(
+        "--docker-base", default="", help="image for the docker row; without it there is none"
+    )
     parser.add_argument("--check", type=float, help="exit 1 when separate is above so many floors")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
@@ -277,7 +284,7 @@ def main() -> int:
         folder = Path(name)
         folder.chmod(0o755)
         task = arguments.task or make_task(folder / "made")
-        found = measure(task, folder, arguments.repeats)
+        found = measure(task, folder, arguments.repeats, arguments.docker_base)
     floor = statistics.median(found["floor"])
     table = {
         row: {
