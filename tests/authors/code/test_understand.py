@@ -110,8 +110,46 @@ def test_grounding_is_verbatim_and_about_the_code(parcel_skill: Skill, parcel_pr
     functions = [f for f in parcel_project.modules["parcel_rates.py"].functions if f.name == "weight_class"]
     found = grounding(parcel_skill, functions)
     assert found[0].startswith("Parcels up to and including 5 kg are light")
-    assert all(line in parcel_skill.body for line in found)
-    assert all(line in parcel_skill.body for line in sentences(parcel_skill))
+    body = " ".join(parcel_skill.body.split())
+    assert all(line in body for line in [*found, *sentences(parcel_skill)])
+
+
+def test_sentences_are_whole(tmp_path: Path) -> None:
+    text = (
+        """---
+name: toy
+description: A toy.
+---
+# Toy
+
+1. **First** step is to read the
+   whole table before anything else.
+2. Then add all of the numbers up.
+
+Never round
+early, always at the end.
+
+| a | table is not prose at all |
+
+```
+code is not prose at all either
+```
+
+- """
+        + "A sentence that goes on for a while. " * 10
+        + """
+- Things to do are these:
+"""
+    )
+    (tmp_path / "SKILL.md").write_text(text)
+    found = sentences(load_skill(tmp_path))
+    assert found[:2] == [
+        "**First** step is to read the whole table before anything else.",
+        "Then add all of the numbers up.",
+    ]
+    assert found[2] == "Never round early, always at the end."
+    assert found[3].endswith("for a while.")
+    assert len(found) == 4
 
 
 def test_rubric_quotes_with_attribution(parcel_skill: Skill, parcel_project: Project) -> None:

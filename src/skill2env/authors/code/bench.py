@@ -10,17 +10,23 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol, Self
 
+from skill2env.errors import Boundary, InfraError
 from skill2env.sandbox.session import ResourceLimits, Sandbox, SandboxSpec
 
 HELPERS = ("tagged_values.py", "child.py", "recorder.py", "tracer.py")
 TOOLS = "/opt/skill2env"
-TEST_SECONDS = 240
-JOB_SECONDS = 900
+TEST_CPU_SECONDS = 120
+TEST_SECONDS = 900
+JOB_SECONDS = 3600
 USER = "nobody"
 
 
 class BenchFailed(Exception):
     """The helper program inside gave no usable answer: the skill's code got in its way. Says why."""
+
+
+class BenchTimeout(BenchFailed):
+    """The helper program did not end in time."""
 
 
 class Bench(Protocol):
@@ -85,7 +91,7 @@ class SandboxBench:
             argv, cwd=cwd, env=env, user=user, stdin=stdin, timeout_sec=timeout_sec, output_limit=256 * 2**20
         )
         if done.timed_out:
-            raise BenchFailed(f"no answer within {timeout_sec:.0f} s")
+            raise BenchTimeout(f"no answer within {timeout_sec:.0f} s")
         if not done.stdout:
             told = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
             raise BenchFailed(f"exit code {done.return_code}: {''.join(told)[:200]}")
@@ -106,9 +112,12 @@ def ask(bench: Bench, job: Mapping[str, Any], *, timeout_sec: float = JOB_SECOND
     """
     argv = ["/usr/bin/python3", "-s", f"{TOOLS}/recorder.py"]
     env = {"HOME": "/tmp", "LC_ALL": "C.UTF-8", "TZ": "UTC", "PYTHONDONTWRITEBYTECODE": "1"}
-    return as_object(
-        bench.run(argv, env=env, cwd="/tmp", stdin=json.dumps(job).encode(), timeout_sec=timeout_sec)
-    )
+    try:
+        return as_object(
+            bench.run(argv, env=env, cwd="/tmp", stdin=json.dumps(job).encode(), timeout_sec=timeout_sec)
+        )
+    except BenchTimeout as error:  # every case inside has limits of its own, so the machine is to blame
+        raise InfraError(Boundary.SANDBOX, f"recording behaviour took too long: {error}") from error
 
 
 def as_object(data: bytes) -> dict[str, Any]:

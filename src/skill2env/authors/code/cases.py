@@ -113,3 +113,15 @@ def _placed(value: Mapping[str, Any], tag: str) -> bool:
         isinstance(name, str) and not name.startswith("/") and ".." not in name.split("/") for name in names
     )
     return safe and value.get("as") in ("path", "str")
+
+
+def input_names(value: Any) -> list[str]:
+    """Names of the files and folders that a tagged form writes."""
+    if isinstance(value, list):
+        return [name for item in value for name in input_names(item)]  # pyright: ignore[reportUnknownVariableType]
+    if not isinstance(value, dict):
+        return []
+    tag, inner = value.get("$"), value.get("v")  # pyright: ignore[reportUnknownVariableType,reportUnknownMemberType]
+    if tag in ("file", "folder"):
+        return [str(value["name"]), *value.get("files", {})]  # pyright: ignore[reportUnknownMemberType,reportUnknownArgumentType]
+    return input_names(inner)

@@ -8,6 +8,7 @@ also satisfy the hidden ones. Otherwise a careful solver could be graded wrong f
 # The values here are tagged JSON of any shape; `cases.well_formed` checks them where they come in.
 
 import random
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,13 +16,14 @@ from typing import Any
 from skill2env.authors.code.assess import Viable, compare
 from skill2env.authors.code.behaviour import Behaviour
 from skill2env.authors.code.bench import Bench
+from skill2env.authors.code.cases import Case, input_names
 from skill2env.authors.code.faults.sites import Site, find_sites
 from skill2env.authors.code.faults.source import parses
 from skill2env.authors.code.understand import Project
 from skill2env.axes import Complexity
 from skill2env.records import digest_of
 
-MIN_HIDDEN = 3
+MIN_HIDDEN = 4
 MAX_HIDDEN = 30
 MAX_KEPT = 120
 MAX_SHOWN = 5
@@ -162,8 +164,9 @@ def _try(
         return None
     faults: list[Fault] = []
     for number, site in enumerate(sites):
-        alone = found.get(str(number), {})
-        broken = [i for i in together if i in alone]
+        # Cases that this fault alone breaks, so that mending one of several faults is seen and credited.
+        others = {i for key, words in found.items() if key not in ("all", str(number)) for i in words}
+        broken = [i for i in together if i in found.get(str(number), {}) and i not in others]
         fault = _evidence(bench, project, behaviour, site, broken, together, level)
         if fault is None:
             return None
@@ -192,11 +195,12 @@ def _evidence(
     for differing in _alternatives(bench, project, behaviour, site, broken):
         if differing & set(shown) or not differing:
             continue
-        if len(shown) >= MAX_SHOWN:
+        more = [i for i in ranked if i in differing and _can_be_shown(behaviour.cases[i])]
+        if len(shown) >= MAX_SHOWN or not more:
             return None
-        shown.append(next(i for i in ranked if i in differing))
+        shown.append(more[0])
         rest = [i for i in rest if i not in shown]
-    if len(rest) < MIN_HIDDEN or words[shown[0]] != "value":
+    if len(shown) < level.shown or len(rest) < MIN_HIDDEN or words[shown[0]] != "value":
         return None
     return Fault(site, tuple(shown), tuple(sorted(sorted(rest, key=digest_of)[:MAX_HIDDEN])))
 
@@ -229,24 +233,41 @@ def _showing(
 
 
 def _spread(behaviour: Behaviour, ranked: Sequence[str], count: int) -> list[str]:
-    """Up to `count` cases: the skill's own first, then other entry points and other outcomes, then rank order."""
-    left = list(ranked[: 8 * count])
+    """Up to `count` cases: other outcomes before equal ones, the skill's own and other entry points first."""
+    left = [i for i in ranked if _can_be_shown(behaviour.cases[i])][: 8 * count]
     found: list[str] = []
     while left and len(found) < count:
-        shapes = {digest_of(behaviour.outcomes[i]) for i in found}
+        shapes = {_shape(behaviour.outcomes[i]) for i in found}
         targets = {behaviour.cases[i].target for i in found}
         best = min(
             left,
             key=lambda i: (
+                _shape(behaviour.outcomes[i]) in shapes,
                 i not in behaviour.observed,
                 behaviour.cases[i].target in targets,
-                digest_of(behaviour.outcomes[i]) in shapes,
                 left.index(i),
             ),
         )
         left.remove(best)
         found.append(best)
     return found
+
+
+def _shape(outcome: Any) -> str:
+    """Equal for outcomes that look alike to a reader: the names of written files do not matter."""
+    files = outcome.get("files", {})
+    return digest_of(
+        [sorted(files.values()), {key: value for key, value in outcome.items() if key != "files"}]
+    )
+
+
+_PORTABLE = re.compile(r"(?:[A-Za-z0-9_-][A-Za-z0-9._-]*/?)+")
+
+
+def _can_be_shown(case: Case) -> bool:
+    """True when the names of its input files can be stored on every system, so that a report can hold them."""
+    names = input_names([list(case.args), list(case.kwargs.values())])
+    return all(name == "." or _PORTABLE.fullmatch(name) for name in names)
 
 
 def _alternatives(

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from skill2env.authors.code.understand import FunctionInfo, readme
 from skill2env.records import Skill
@@ -21,19 +21,43 @@ _COMMON = frozenset(
 
 
 def sentences(skill: Skill) -> list[str]:
-    """Lines of prose and list items of the skill's documentation, verbatim, without their markers."""
+    """Paragraphs and list items of the skill's documentation, word for word, line breaks read as blanks.
+
+    What is too long is cut after its last full sentence that fits.
+    """
     found: dict[str, None] = {}
-    fenced = False
-    for line in readme(skill).splitlines():
-        if line.lstrip().startswith(("```", "~~~")):
-            fenced = not fenced
-            continue
-        text = re.sub(r"^\s*(?:[-*+]|\d+[.)]|>|#+)\s+", "", line).strip()
-        if fenced or "|" in text or line.startswith("#") or not MIN_CHARS <= len(text) <= MAX_CHARS:
-            continue
-        if text[0] not in "`\"'(\u201c" and len(text.split()) >= 5:
+    for block in _blocks(readme(skill)):
+        text = " ".join(block.split())
+        if len(text) > MAX_CHARS:
+            end = max(text.rfind(mark, 0, MAX_CHARS) for mark in (". ", "! ", "? ", ": "))
+            text = text[: end + 1] if end > 0 else ""
+        if (
+            len(text) >= MIN_CHARS
+            and len(text.split()) >= 5
+            and text[0] not in "`\"'(\u201c"
+            and text[-1] != ":"
+        ):
             found.setdefault(text)
     return list(found)
+
+
+_MARKER = re.compile(r"\s*(?:[-*+]|\d+[.)]|>)\s+(?=\S)")
+
+
+def _blocks(text: str) -> Iterator[str]:
+    """Prose of a Markdown text, an item at a time; headings, tables and fenced code are left out."""
+    block: list[str] = []
+    fenced = False
+    for line in [*text.splitlines(), ""]:
+        fence = line.lstrip().startswith(("```", "~~~"))
+        marker = None if fenced or fence else _MARKER.match(line)
+        stops = fence or fenced or not line.strip() or line.startswith("#") or line.lstrip().startswith("|")
+        if (stops or marker) and block:
+            yield " ".join(block)
+            block = []
+        fenced ^= fence
+        if not stops:
+            block.append(line[marker.end() :] if marker else line.strip())
 
 
 def words(text: str) -> set[str]:
@@ -72,10 +96,9 @@ def grounding(skill: Skill, functions: Sequence[FunctionInfo], count: int = 3) -
 def write_rubric(skill: Skill, functions: Sequence[FunctionInfo], faults: int) -> str:
     """Text of tests/rubric.md: the craft of repair, and what the skill itself asks of this code, quoted."""
     related = about(skill, functions)
-    general = [line for line in sentences(skill) if line not in related]
-    rules = [s for s in [*related[:15], *general] if _IMPERATIVE.search(s) and not _AVOID.search(s)]
-    bans = [s for s in [*related, *general] if _AVOID.search(s)]
-    method = next((s for s in [*related, *general] if s not in (*rules[:1], *bans[:1])), "")
+    rules = [s for s in related[:15] if _IMPERATIVE.search(s) and not _AVOID.search(s)]
+    bans = [s for s in related[:15] if _AVOID.search(s)]
+    method = next((s for s in related if s not in (*rules[:1], *bans[:1])), "")
     source = f"{skill.name}, {skill.licence.spdx}" if skill.licence.spdx else skill.name
     many = "each of the faults" if faults > 1 else "the fault"
     must = [

@@ -36,7 +36,10 @@ DATA_SUFFIXES = (
     ".yml",
     ".log",
 )
-REMOVED_MODULES = {"distutils", "imp", "asynchat", "asyncore", "smtpd"}
+REMOVED_MODULES = frozenset(
+    "aifc asynchat asyncore audioop cgi cgitb chunk crypt distutils imghdr imp lib2to3 mailcap msilib nis nntplib "
+    "ossaudiodev pipes smtpd sndhdr spwd sunau telnetlib uu xdrlib".split()
+)
 """Of the standard library of Python 3.11, gone in the Python that runs skill2env."""
 
 
@@ -158,8 +161,10 @@ def _belongs(path: str) -> bool:
     parts = path.split("/")
     if any(part.startswith(".") or part in HIDDEN_FOLDERS for part in parts):
         return False
+    portable = all(re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]*", part) for part in parts)
     return (
-        not _is_test(path)
+        portable
+        and not _is_test(path)
         and not path.endswith((".pyc", ".lock"))
         and parts[-1] not in ("AGENTS.md", "CLAUDE.md")
     )

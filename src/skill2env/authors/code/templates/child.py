@@ -24,6 +24,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from tagged_values import MAX_TEXT, Decoder, Encoder, Unsupported, same
 
 CPU_SECONDS_A_CASE = 4.0
+CPU_SECONDS_AN_IMPORT = 10.0
 WALL_SECONDS_A_CASE = 12.0
 MAX_DEATHS = 5
 """Cases of one module that may die before the rest is given up; bounds the time of code that hangs."""
@@ -218,7 +219,11 @@ def run_all(project: Project, cases: list[Any], observe: Any = None) -> None:
             with contextlib.suppress(BaseException):
                 _fresh_folder(project.work)
                 os.chdir(project.work)
+                signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS_AN_IMPORT)
+                signal.setitimer(signal.ITIMER_REAL, 2 * WALL_SECONDS_A_CASE)
                 project.module(file)
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            signal.setitimer(signal.ITIMER_REAL, 0)
             with contextlib.suppress(BaseException):
                 _run_some(project, mine, observe)
             os._exit(0)

@@ -4,7 +4,7 @@ Planning only; runs inside the sandbox. For every module-level function, or meth
 project: its arguments as they were at the call, in the tagged form of `tagged_values`. For every script that a test starts:
 its arguments. Files below the temporary folder become part of the arguments.
 
-Set TRACE_ROOT (the project) and TRACE_OUT (the JSON file to write).
+Set TRACE_ROOT (the project), TRACE_OUT (the JSON file to write) and TRACE_SHIFT (days to move the clock).
 """
 
 import inspect
@@ -131,7 +131,9 @@ class Recorder:
         for base in self.temporary:
             if path.is_relative_to(base):
                 parts = path.relative_to(base).parts[1:]  # the first is the test's own folder
-                return Path(*parts).as_posix() if parts else "."
+                if parts:
+                    return Path(*parts).as_posix()
+                return f"input{path.suffix}" if path.is_file() else "."
         return None
 
     def command(self, argv: Any) -> None:
@@ -170,6 +172,11 @@ def _texts(folder: Path) -> dict[str, str]:
         raise Unsupported("folder too large")
     return {path.relative_to(folder).as_posix(): _text(path) for path in found}
 
+
+if int(os.environ.get("TRACE_SHIFT", "0")):
+    from recorder import shift_clock
+
+    shift_clock(int(os.environ["TRACE_SHIFT"]))
 
 RECORDER = Recorder()
 _popen = subprocess.Popen.__init__
