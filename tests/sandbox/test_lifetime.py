@@ -152,3 +152,27 @@ def test_an_unwritable_cache_is_a_message(
     with pytest.raises(Exception, match="cannot make") as caught:
         Sandbox(SandboxSpec(layers=(rootfs,))).start()
     assert "SKILL2ENV_CACHE" in getattr(caught.value, "hint", "")
+
+
+def test_sweep_ends_a_sandbox_that_was_never_released(rootfs: Path) -> None:
+    """Its owner died between starting bubblewrap and letting it run, so nothing tells it to end."""
+    del rootfs
+    identity = current_identity()
+    folder = scratch.runtime_folder(identity) / "4000000-1-1"
+    folder.mkdir()
+    waiting = subprocess.Popen(
+        ["/gone/bwrap", "-c", "sleep 86322 & wait", "--overlay", f"{folder}/upper"], executable="/bin/sh"
+    )
+    other = subprocess.Popen(
+        ["/gone/other", "-c", "sleep 86322 & wait", f"{folder}/upper"], executable="/bin/sh"
+    )
+    try:
+        scratch.sweep(identity)
+        assert waiting.wait(10) == -signal.SIGKILL
+        assert other.poll() is None
+        assert not folder.exists()
+    finally:
+        for process in (waiting, other):
+            process.kill()
+            process.wait()
+        subprocess.run(["pkill", "-f", "sleep 86322"], check=False)

@@ -10,6 +10,7 @@ import hashlib
 import itertools
 import os
 import shutil
+import signal
 import subprocess
 import threading
 from dataclasses import dataclass
@@ -95,6 +96,21 @@ def _remove_mapped(command: list[str], path: Path, identity: Identity) -> None:
         launched.end()
 
 
+def _end_orphans(folder: Path) -> None:
+    """Kill bubblewraps of a dead owner's sandbox.
+
+    Process 1 asks the kernel to die with its parent only once it is released; killed before that, its parent leaves it
+    waiting for ever.
+    """
+    wanted = f"{folder}/upper".encode()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                argv = (entry / "cmdline").read_bytes().split(b"\0")
+                if argv[0].endswith(b"/bwrap") and wanted in argv:
+                    os.kill(int(entry.name), signal.SIGKILL)
+
+
 def sweep(identity: Identity) -> int:
     """Delete scratch folders whose process is gone; returns how many."""
     removed = 0
@@ -105,6 +121,7 @@ def sweep(identity: Identity) -> int:
             lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _end_orphans(folder)
                 remove_tree(folder, identity)
                 removed += 1
             finally:
