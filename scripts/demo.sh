@@ -25,7 +25,7 @@ step "2. third-party skills, unpacked from pinned packages (nothing of them is i
 
 if [ -n "$(find "$skills" -name SKILL.md 2>/dev/null | head -n 1)" ]; then
     step "3. the same pipeline on them, with the author that needs no model"
-    "$skill2env" compile "$skills" --author code --seed "$seed" --out "$out" --run "$runs/$(basename "$out")-third-party"
+    "$skill2env" compile "$skills" --author code --workflows 2 --seed "$seed" --out "$out" --run "$runs/$(basename "$out")-third-party"
 else
     step "3. left out: no third-party skill has been chosen for the demo yet (scripts/fetch_skills.py)"
 fi

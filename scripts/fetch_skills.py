@@ -55,7 +55,10 @@ PACKAGES = (
         "clawbio-0.7.1-py3-none-any.whl",
         "f84df54744f4219b2df5801c6218cadefaaba23ddad21c6abfcb748755738fb8",
         "clawbio/skills",
-        (),
+        (
+            "cnv-acmg-classifier",
+            "crispr-screen-triage",
+        ),
     ),
     Package(
         "bitranox-skills",
@@ -71,7 +74,11 @@ PACKAGES = (
         "mythril_agent_skills-0.3.1-py3-none-any.whl",
         "39b27df3939c82d7eb0aefa9d8ec98e2907238faa07c250f0cb2bc9d94e41cde",
         "mythril_agent_skills/skills",
-        (),
+        (
+            "fullstack-docs-migration",
+            "image-reference",
+            "user-journey",
+        ),
     ),
     Package(
         "pharmaskills",
