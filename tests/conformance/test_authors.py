@@ -228,18 +228,7 @@ def test_plan_holds_and_repeats(bench: Bench) -> None:
     assert not [loss for loss in plan.dropped if not loss.reason.partial]
 
 
-def known_to_differ(request: pytest.FixtureRequest) -> None:
-    """The code author sometimes picks other faults on a busy machine: a known defect, open in its issue."""
-    if "[code]" in request.node.name:
-        request.node.add_marker(
-            pytest.mark.xfail(strict=False, reason="the code author is not yet deterministic")
-        )
-
-
-def test_candidates_repeat_byte_for_byte(
-    bench: Bench, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    known_to_differ(request)
+def test_candidates_repeat_byte_for_byte(bench: Bench, tmp_path: Path) -> None:
     for spec in bench.specs():
         first, second = (bench.create(spec, tmp_path / name) for name in ("one", "two"))
         assert scan(first.path) == scan(second.path)
@@ -247,8 +236,7 @@ def test_candidates_repeat_byte_for_byte(
         assert first.spec.axes == spec.axes
 
 
-def test_blind_gives_the_same_contract(bench: Bench, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    known_to_differ(request)
+def test_blind_gives_the_same_contract(bench: Bench, tmp_path: Path) -> None:
     spec = bench.specs()[0]
     seen = bench.create(spec, tmp_path / "one")
     blind = bench.create(spec, tmp_path / "two", SolutionMode.BLIND)
@@ -303,8 +291,7 @@ def test_a_round_that_it_cannot_do_is_a_reply_and_no_error(bench: Bench, tmp_pat
     assert isinstance(bench.make().create(request), CreateReply)
 
 
-def test_many_at_once(bench: Bench, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    known_to_differ(request)
+def test_many_at_once(bench: Bench, tmp_path: Path) -> None:
     specs = bench.specs() * 3
     with ThreadPoolExecutor(4) as pool:
         made = list(pool.map(bench.create, specs, [tmp_path / f"w{number}" for number in range(len(specs))]))
