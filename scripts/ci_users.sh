@@ -3,7 +3,7 @@
 # tier of the namespace sandbox. Only root can do this. Both users, and all that they left, are removed afterwards.
 #
 #   CI_USERS_SELECT   pytest's -m expression (default: everything but docker and slow)
-#   CI_USERS_PATHS    test paths (default: the sandbox, its environment and trials; "tests" for all)
+#   CI_USERS_PATHS    test paths (default: tests)
 
 set -eu
 
@@ -11,7 +11,7 @@ set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 cd "$root"
 select=${CI_USERS_SELECT:-not docker and not slow}
-paths=${CI_USERS_PATHS:-tests/sandbox/test_session.py tests/sandbox/test_environment.py tests/harbor/test_trial.py}
+paths=${CI_USERS_PATHS:-tests}
 # Names and ids of this run alone, so that two runs on one machine do not meet.
 with=skill2env-sub-$$
 without=skill2env-one-$$
