@@ -32,7 +32,7 @@ def differing_lines(one: Path, two: Path) -> set[str]:
 @pytest.mark.sandbox
 def test_record_and_replay(skill: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     to = tmp_path / "rec"
-    assert cli.run(["record", str(skill), "--to", str(to), "--author", "scripted", "--json"]) == 0
+    assert cli.run(["record", str(skill), "--to", str(to), "--author", "scripted", "--allow-degraded", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["recordings"] == [{"folder": str(to / "closing"), "tasks": 1}]
     assert document["dataset"]["tasks"] == 1
@@ -47,6 +47,7 @@ def test_record_and_replay(skill: Path, tmp_path: Path, capsys: pytest.CaptureFi
         str(replayed),
         "--seed",
         "5",
+        "--allow-degraded",
         "--json",
     ]
     assert cli.run([*command, "--solution", "blind"]) == 0

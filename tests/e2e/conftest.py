@@ -49,6 +49,7 @@ class Shell:
             out,
             "--workflows",
             1,
+            "--allow-degraded",
             *extra,
         ]
 
@@ -56,7 +57,7 @@ class Shell:
         """Arguments that compile the example skills from their recordings."""
         return [
             "compile", self.examples / "skills", "--recordings", self.examples / "recordings", "--workflows", 2,
-            "--out", out, *extra,
+            "--out", out, "--allow-degraded", *extra,
         ]  # fmt: skip
 
 

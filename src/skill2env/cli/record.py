@@ -43,6 +43,10 @@ def record(
     ] = None,
     workers: Annotated[int | None, typer.Option(help="Items worked on at once.", show_default="2")] = None,
     sandbox: Annotated[str | None, typer.Option(help="Where checks run.", show_default="auto")] = None,
+    allow_degraded: Annotated[
+        bool,
+        typer.Option("--allow-degraded", help="Publish also from a sandbox where agent and root are one."),
+    ] = False,
     budget_usd: Annotated[
         float | None, typer.Option(help="Stop before the next session once this much is spent.")
     ] = None,
@@ -76,6 +80,7 @@ def record(
         "create.max_repairs": max_repairs,
         "workers": workers,
         "sandbox.kind": sandbox,
+        "sandbox.allow_degraded": allow_degraded or None,
         "budget.usd": budget_usd,
     }
     settings = load_config(config, flags)
