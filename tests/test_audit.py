@@ -31,7 +31,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory, base_image: Any) -> Path:
     folder = tmp_path_factory.mktemp("whole")
     (folder / "skill").mkdir()
     (folder / "skill/SKILL.md").write_text(SKILL)
-    config = load_config(None, {"author.name": "scripted", "plan.workflows": 1, "sandbox.allow_degraded": True})
+    config = load_config(
+        None, {"author.name": "scripted", "plan.workflows": 1, "sandbox.allow_degraded": True}
+    )
     compile_batch([folder / "skill"], out=folder / "data", run=folder / "run", config=config)
     return folder
 

@@ -32,7 +32,10 @@ def differing_lines(one: Path, two: Path) -> set[str]:
 @pytest.mark.sandbox
 def test_record_and_replay(skill: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     to = tmp_path / "rec"
-    assert cli.run(["record", str(skill), "--to", str(to), "--author", "scripted", "--allow-degraded", "--json"]) == 0
+    assert (
+        cli.run(["record", str(skill), "--to", str(to), "--author", "scripted", "--allow-degraded", "--json"])
+        == 0
+    )
     document = json.loads(capsys.readouterr().out)
     assert document["recordings"] == [{"folder": str(to / "closing"), "tasks": 1}]
     assert document["dataset"]["tasks"] == 1
