@@ -1,4 +1,4 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # Kill `make demo` with SIGKILL at random moments, let it finish once, and compare the dataset with one that was made in
 # peace. The strongest claim about resuming, too slow for the test suite: about a quarter of an hour.
 #
@@ -6,7 +6,7 @@
 #   SEED    of the moments (default 0)
 #   CLEAN   a finished demo's dataset to compare with (default: made first, in out/kill/clean)
 
-set -eu
+set -euo pipefail
 
 cd "$(dirname "$0")/.."
 kills=${KILLS:-12}
