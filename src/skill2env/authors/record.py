@@ -32,7 +32,7 @@ from skill2env.authors.recording import (
 from skill2env.authors.staging import lay_out
 from skill2env.authors.workspace import CollectLimits, TakenFile, collect
 from skill2env.errors import UserError
-from skill2env.records import AuthorIdentity, Axes, Skill, Workflow, digest_of
+from skill2env.records import AuthorIdentity, Axes, Skill, Workflow
 from skill2env.store.files import move_into_place, staged_folder, write_json
 
 _LIMITS = CollectLimits(max_files=4000, max_total_bytes=128 * 2**20)
@@ -141,10 +141,3 @@ class RecordingAuthor:
 
 def _load(folder: Path) -> Recording:
     return find_recordings(folder)[0]
-
-
-def recorded_digest(root: Path) -> str:
-    """Digest over all recordings below `root`, to tell whether a run added to them."""
-    return (
-        digest_of({item.folder.name: item.digest for item in find_recordings(root)}) if root.is_dir() else ""
-    )

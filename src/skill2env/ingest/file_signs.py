@@ -1,6 +1,5 @@
 """What the names and first bytes of a skill's files give away."""
 
-import unicodedata
 from dataclasses import dataclass, field
 
 from skill2env.ingest.quirks import note
@@ -129,8 +128,3 @@ def _by_content(path: str, head: bytes, *, text: bool) -> list[str]:
     elif lowered.endswith(TEXT_ENDINGS):
         codes.append("not-utf8")
     return codes
-
-
-def same_file_name(one: str, other: str) -> bool:
-    """Whether a case-insensitive file system takes two paths for one."""
-    return unicodedata.normalize("NFC", one).casefold() == unicodedata.normalize("NFC", other).casefold()

@@ -240,11 +240,6 @@ class Sandbox(Guest):
             raise InfraError(Boundary.SANDBOX, "the sandbox is not running")
         return channel
 
-    def wait_ended(self, timeout_sec: float) -> bool:
-        """True when process 1 ended within the time."""
-        channel = self._channel
-        return channel is None or channel.ended.wait(timeout_sec)
-
 
 _alive: dict[Sandbox, int] = {}
 """Sandboxes that are started and not stopped, and the thread that started each."""
