@@ -75,3 +75,35 @@ def test_removal_needs_a_yes(home: Path, verb: list[str], capsys: pytest.Capture
     assert cli.run([*verb, "--yes", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["bytes"] > 0
     assert not home.exists()
+
+
+def test_foreign_files_and_what_links_lead_to_stay(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine = tmp_path / "mine"
+    for name in ("photos/one", "photos/two", "9-9-9/x"):
+        (mine / name).mkdir(parents=True)
+    (home / "precious").write_text("x")
+    (home / "run/notes").mkdir()
+    (home / "bases/mine").symlink_to(mine)
+    (home / "bases/photos/raw").mkdir(parents=True)
+    (home / "kept").symlink_to(mine)
+    assert "foreign precious" in names()
+    assert cli.run(["cache", "prune", "--idle-days", "0"]) == 0
+    assert (home / "run/notes").is_dir()
+    assert (home / "bases/photos/raw").is_dir()
+    assert cli.run(["uninstall", "--yes"]) == 0
+    assert "what else lies there stays" in capsys.readouterr().out
+    assert [path.name for path in home.iterdir()] == ["precious"]
+    assert sorted(path.name for path in mine.rglob("*")) == ["9-9-9", "one", "photos", "two", "x"]
+
+
+def test_parts_that_are_links_are_not_followed(home: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    (mine / "debian-amd64/folder/rootfs").mkdir(parents=True)
+    (home / "bases").rename(tmp_path / "elsewhere")
+    (home / "bases").symlink_to(mine)
+    cache.prune(idle_days=0)
+    cache.clear()
+    assert not home.exists()
+    assert (mine / "debian-amd64/folder/rootfs").is_dir()

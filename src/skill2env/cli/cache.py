@@ -1,12 +1,15 @@
 """``skill2env cache``: what can be downloaded or built again."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from skill2env.cli.output import print_json, print_table, size
 from skill2env.errors import UserError
+
+if TYPE_CHECKING:
+    from skill2env.sandbox.cache import CacheItem
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -39,12 +42,15 @@ def show(as_json: AsJson = False) -> None:
         ]
         print_json({"folder": str(cache_home()), "bytes": total, "items": listed})
         return
-    rows = [
-        (i.kind, i.name, size(i.size_bytes), f"{i.idle_days:.0f}", "" if i.needed else "not needed any more")
-        for i in items
-    ]
+    rows = [(i.kind, i.name, size(i.size_bytes), f"{i.idle_days:.0f}", _use(i)) for i in items]
     print_table(("kind", "name", "size", "idle days", ""), rows)
     print(f"{size(total)} in {cache_home()}")
+
+
+def _use(item: "CacheItem") -> str:
+    if item.kind == "foreign":
+        return "not made by skill2env, never removed"
+    return "" if item.needed else "not needed any more"
 
 
 @app.command()
@@ -55,7 +61,6 @@ def prune(
     as_json: AsJson = False,
 ) -> None:
     """Remove leftovers, superseded bases and layers that were not used for a while."""
-    from skill2env.sandbox.cache import CacheItem
     from skill2env.sandbox.cache import prune as prune_cache
 
     removed: list[CacheItem] = []
@@ -70,7 +75,7 @@ def prune(
 
 @app.command()
 def clear(yes: Yes = False, as_json: AsJson = False) -> None:
-    """Remove the whole cache; the next run downloads and builds again (about half a minute)."""
+    """Remove the whole cache, and no foreign file; the next run downloads and builds again (about half a minute)."""
     freed = remove_cache(yes=yes)
     if as_json:
         print_json({"bytes": freed})
@@ -79,7 +84,7 @@ def clear(yes: Yes = False, as_json: AsJson = False) -> None:
 
 
 def remove_cache(*, yes: bool) -> int:
-    """Ask unless `yes`, then remove the cache folder; returns the bytes freed.
+    """Ask unless `yes`, then remove the cache; returns the bytes freed.
 
     Raises:
         UserError: nobody can be asked, or sandboxes are running.
@@ -93,5 +98,5 @@ def remove_cache(*, yes: bool) -> int:
     if not yes:
         if not sys.stdin.isatty():
             raise UserError(f"removing {home} needs a yes", hint="give --yes")
-        typer.confirm(f"Remove {home} and everything in it?", abort=True)
+        typer.confirm(f"Remove the cache in {home}?", abort=True)
     return clear_cache()

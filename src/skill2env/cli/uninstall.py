@@ -26,5 +26,6 @@ def uninstall(
     if as_json:
         print_json({"removed": str(home), "bytes": freed})
         return
-    print(f"removed {home} ({size(freed)})")
+    stays = "; what else lies there stays" if home.exists() else ""
+    print(f"removed the cache in {home} ({size(freed)}){stays}")
     print("the program itself: `pip uninstall skill2env`, or delete its virtual environment")

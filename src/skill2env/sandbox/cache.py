@@ -1,6 +1,7 @@
 """What the cache folder holds, what of it nobody needs any more, and how it is removed whatever ids own it.
 
-Everything in it can be downloaded or built again. Layers tell by the time of their ``layer.json`` when they were used
+Everything in it can be downloaded or built again. The folder is the user's to choose (``SKILL2ENV_CACHE``), so nothing is
+removed but what is made there, and links are removed and never followed. Layers tell by the time of their ``layer.json`` when they were used
 last; a base is needed while an index file names it; scratch folders are needed while their process lives.
 """
 
@@ -21,6 +22,9 @@ from skill2env.sandbox.scratch import remove_tree
 from skill2env.store.folders import cache_home
 
 _DAY_SEC = 86_400.0
+_PARTS = ("authors", "bases", "kept", "layers", "run", "runtime")
+"""Folders that are made in the cache; whatever else lies there is somebody else's."""
+_PROBE_PREFIX = ".probe-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +32,7 @@ class CacheItem:
     """One thing in the cache."""
 
     kind: str
-    """``base``, ``layer``, ``scratch`` or ``other``."""
+    """``base``, ``layer``, ``scratch``, ``other``, or ``foreign`` for what is not ours and never removed."""
     name: str
     path: Path
     size_bytes: int
@@ -43,10 +47,9 @@ def cache_items() -> list[CacheItem]:
     """Everything in the cache folder, sorted by kind and name."""
     home = cache_home()
     found = [*_bases(home), *_layers(home), *_scratch(home)]
-    known = {"bases", "layers", "run"}
     for path in _children(home):
-        if path.name not in known:
-            found.append(_item("other", path.name, path, path, needed=True))
+        if path.name not in ("bases", "layers", "run"):
+            found.append(_item("other" if _is_ours(path) else "foreign", path.name, path, path, needed=True))
     return sorted(found, key=lambda item: (item.kind, item.name))
 
 
@@ -73,7 +76,7 @@ def prune(*, idle_days: float, progress: Callable[[CacheItem], None] | None = No
 
 
 def clear() -> int:
-    """Remove the whole cache folder.
+    """Remove all that was made in the cache folder, and the folder itself when nothing else lies in it.
 
     Returns:
         Bytes freed, as far as they could be seen.
@@ -88,19 +91,24 @@ def clear() -> int:
             f"sandboxes of process {', '.join(busy)} are running",
             hint="wait for them or stop them, then clear again",
         )
-    freed = sum(item.size_bytes for item in cache_items())
+    freed = sum(item.size_bytes for item in cache_items() if item.kind != "foreign")
     identity = current_identity()
     for path in _children(home):
-        _remove(path, identity)
+        if _is_ours(path):
+            _remove(path, identity)
     with contextlib.suppress(OSError):
         home.rmdir()
-    left = _children(home)
+    left = [path for path in _children(home) if _is_ours(path)]
     if left:
         raise UserError(
             f"{len(left)} entries of {home} could not be removed: {', '.join(path.name for path in left[:5])}",
             hint="they belong to another user; clear the cache as that user",
         )
     return freed
+
+
+def _is_ours(path: Path) -> bool:
+    return path.name in _PARTS or path.name.startswith(_PROBE_PREFIX)
 
 
 def _bases(home: Path) -> list[CacheItem]:
@@ -113,7 +121,7 @@ def _bases(home: Path) -> list[CacheItem]:
                 if isinstance(record, dict):
                     wanted.add(str(cast("dict[str, Any]", record).get("folder", "")))
         for folder in _children(base):
-            if folder.is_dir() and not folder.name.startswith("building-"):
+            if (folder / "rootfs").is_dir() and not folder.name.startswith("building-"):
                 name = f"{base.name}/{folder.name}"
                 found.append(_item("base", name, folder, folder, needed=folder.name in wanted))
     return found
@@ -138,6 +146,7 @@ def _scratch(home: Path) -> list[CacheItem]:
             needed=Path(f"/proc/{folder.name.partition('-')[0]}").exists(),
         )
         for folder in _children(home / "run")
+        if scratch.is_scratch(folder)
     ]
 
 
@@ -150,6 +159,9 @@ def _item(kind: str, name: str, path: Path, used: Path, *, needed: bool) -> Cach
 
 
 def _children(folder: Path) -> list[Path]:
+    """Entries of a folder, sorted; none of a link, which may lead out of the cache."""
+    if folder.is_symlink() and folder != cache_home():
+        return []
     try:
         return sorted(folder.iterdir())
     except OSError:

@@ -9,6 +9,7 @@ import fcntl
 import hashlib
 import itertools
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -23,12 +24,19 @@ from skill2env.store.folders import cache_home
 _numbers = itertools.count(1)
 _swept = threading.Event()
 _REMOVE_TIMEOUT_SEC = 600
+_NAME = re.compile(r"\d+-\d+-\d+")
+"""Of scratch folders; nothing else below ``run`` is ours."""
 
 
 def owner_name() -> str:
     """This process as a name: its number, and its start time because numbers are used again."""
     start = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
     return f"{os.getpid()}-{start}"
+
+
+def is_scratch(folder: Path) -> bool:
+    """Whether a folder below ``run`` is called as we call them."""
+    return bool(_NAME.fullmatch(folder.name))
 
 
 def is_alive(name: str) -> bool:
@@ -116,7 +124,7 @@ def sweep(identity: Identity) -> int:
     removed = 0
     for folder in runtime_folder(identity).iterdir():
         with contextlib.suppress(OSError):
-            if folder.lstat().st_uid != os.geteuid():
+            if not is_scratch(folder) or folder.lstat().st_uid != os.geteuid():
                 continue
             lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:
