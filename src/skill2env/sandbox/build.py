@@ -5,7 +5,6 @@ network and the disk worked: their failures are infrastructure, never the Docker
 """
 
 import json
-import posixpath
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -16,18 +15,17 @@ from pathlib import Path
 from skill2env.errors import Boundary, InfraError
 from skill2env.records import digest_of
 from skill2env.sandbox import context as ctx
+from skill2env.sandbox.command import log_tail
+from skill2env.sandbox.copying import copy_into
 from skill2env.sandbox.dockerfile import BuildFailed, Place
 from skill2env.sandbox.identity import Identity
 from skill2env.sandbox.layers import Layer, building, find
-from skill2env.sandbox.network import BuildNetwork, build_network
+from skill2env.sandbox.network import Network, build_network
 from skill2env.sandbox.recipe import CopyStep, Recipe, RunStep, Step, WorkdirStep
 from skill2env.sandbox.session import ExecOutcome, ResourceLimits, Sandbox, SandboxSpec
 from skill2env.store.files import storage
 
 Progress = Callable[[str], None]
-FILE_TIME = 946684800
-"""Modification time of copied files (2000-01-01): a checkout's times say nothing and differ everywhere."""
-LOG_TAIL_BYTES = 20_000
 _LOG_LIMIT_BYTES = 4 * 2**20
 _FULL_DISK_BYTES = 100 * 2**20
 _LAYERS_AT_MOST = 32
@@ -50,7 +48,7 @@ class _Bench:
     """Where the steps of one layer are performed."""
 
     box: Sandbox
-    network: BuildNetwork | None
+    network: Network | None
     work: Path
     deadline: float
     """On the monotonic clock."""
@@ -173,11 +171,7 @@ def _build(
             for number, step in enumerate(group.steps):
                 _perform(bench, step, group.sources.get(number, []))
         if network is not None and network.proxy.log:
-            lines = [
-                json.dumps({"host": a.host, "port": a.port, "verdict": a.verdict, "detail": a.detail})
-                for a in network.proxy.log
-            ]
-            (work / "network.jsonl").write_text("\n".join(lines) + "\n")
+            (work / "network.jsonl").write_text(network.log_lines())
     layer = find(key, identity)
     if layer is None:
         raise InfraError(Boundary.STORAGE, f"layer {key[:12]} vanished right after it was built")
@@ -189,18 +183,11 @@ def _perform(bench: _Bench, step: Step, sources: list[ctx.Source]) -> None:
         case RunStep():
             _run(bench, step)
         case CopyStep():
-            _copy(bench.box, step, sources)
+            copy_into(bench.box, step, sources)
         case WorkdirStep():
             done = bench.box.exec(["/bin/mkdir", "-p", "--", step.path], merge_stderr=True)
             if done.return_code:
-                raise BuildFailed(str(step.place), _text(done.stdout))
-
-
-def _text(data: bytes) -> str:
-    return data[-LOG_TAIL_BYTES:].decode(errors="replace")
-
-
-# ---------------------------------------------------------------------------------------------- RUN
+                raise BuildFailed(str(step.place), log_tail(done.stdout))
 
 
 def _run(bench: _Bench, step: RunStep) -> None:
@@ -211,7 +198,7 @@ def _run(bench: _Bench, step: RunStep) -> None:
     done = bench.box.exec(
         step.argv,
         cwd=step.workdir,
-        env={**(network.env if network and not step.offline else {}), **step.env},
+        env={**(_network_env(network) if network and not step.offline else {}), **step.env},
         user=step.user or None,
         timeout_sec=left,
         output_limit=_LOG_LIMIT_BYTES,
@@ -225,6 +212,10 @@ def _run(bench: _Bench, step: RunStep) -> None:
         _blame(bench, step, done)
 
 
+def _network_env(network: Network) -> dict[str, str]:
+    return {**network.env, **network.package_env}
+
+
 def _too_long(place: Place) -> InfraError:
     return InfraError(
         Boundary.BUILD,
@@ -235,7 +226,7 @@ def _too_long(place: Place) -> InfraError:
 
 def _blame(bench: _Bench, step: RunStep, done: ExecOutcome) -> None:
     """Raise the error that says whose fault a failed command is."""
-    log = (_text(done.stdout) or _text(done.stderr)) + (f"\n{done.breach}" if done.breach else "")
+    log = (log_tail(done.stdout) or log_tail(done.stderr)) + (f"\n{done.breach}" if done.breach else "")
     if shutil.disk_usage(bench.work).free < _FULL_DISK_BYTES:
         raise InfraError(
             Boundary.STORAGE,
@@ -254,90 +245,3 @@ def _blame(bench: _Bench, step: RunStep, done: ExecOutcome) -> None:
     refused = network.refused_hosts() if network else []
     hint = f"Builds reach package sources only; asked for: {', '.join(refused[:5])}." if refused else ""
     raise BuildFailed(str(step.place), log, exit_code=done.return_code, hint=hint)
-
-
-# ---------------------------------------------------------------------------------------------- COPY
-
-_PROBE = r"""
-user=$2 group=$3
-case $user in
-'') uid=0 gid=0 ;;
-*[!0-9]*) uid=$(id -u -- "$user") && gid=$(id -g -- "$user") || exit 45 ;;
-*) uid=$user gid=$user ;;
-esac
-case $group in
-'') ;;
-*[!0-9]*) gid=$(getent group "$group" | cut -d: -f3); [ -n "$gid" ] || exit 46 ;;
-*) gid=$group ;;
-esac
-if [ -d "$1" ]; then kind=folder; elif [ -e "$1" ] || [ -L "$1" ]; then kind=file; else kind=none; fi
-echo "$kind $uid $gid"
-"""
-_EXTRACT = r"""
-make() { [ -d "$1" ] || { make "$(dirname -- "$1")" "$2" && mkdir -- "$1" && chown "$2" -- "$1"; } || exit 1; }
-make "$1" "$2"
-exec tar -xpf - --numeric-owner --keep-directory-symlink -C "$1"
-"""
-_ARCHIVES = ((b"\x1f\x8b", 0), (b"BZh", 0), (b"\xfd7zXZ\0", 0), (b"\x28\xb5\x2f\xfd", 0), (b"ustar", 257))
-
-
-def _copy(box: Sandbox, step: CopyStep, sources: list[ctx.Source]) -> None:
-    literal = [
-        ctx.Source(False, (ctx.Entry(name, None, "file", 0o644, text=text.encode()),))
-        for name, text in step.files
-    ]
-    sources = [*sources, *literal]
-    if step.unpack:
-        _refuse_archives(step, sources)
-    kind, uid, gid = _target(box, step)
-    many = len(sources) > 1
-    if many and not step.target.endswith("/"):
-        raise BuildFailed(str(step.place), "several files match: the target must be a folder and end in /")
-    for source in sources:
-        into_folder = source.is_folder or step.target.endswith("/") or kind == "folder"
-        if into_folder and kind == "file":
-            raise BuildFailed(
-                str(step.place), f"{step.target} is a file in the image and a folder was to be copied there"
-            )
-        folder, name = (step.target, "") if into_folder else posixpath.split(step.target)
-        fresh = source.is_folder and kind == "none"
-        members = [(name or entry.name, entry) for entry in source.entries if entry.name != "." or fresh]
-        data = ctx.archive(members, uid=uid, gid=gid, mode=step.mode, mtime=FILE_TIME, place=step.place)
-        done = box.exec(
-            ["/bin/sh", "-c", _EXTRACT, "sh", folder.rstrip("/") or "/", f"{uid}:{gid}"],
-            stdin=data,
-            merge_stderr=True,
-        )
-        if done.return_code:
-            told = _text(done.stdout)
-            if "No space left" in told:
-                raise InfraError(Boundary.STORAGE, f"the disk is full at {step.place}")
-            raise BuildFailed(str(step.place), told)
-        kind = "folder" if into_folder else kind
-
-
-def _target(box: Sandbox, step: CopyStep) -> tuple[str, int, int]:
-    user, _, group = step.owner.partition(":")
-    done = box.exec(["/bin/sh", "-c", _PROBE, "sh", step.target, user, group])
-    if done.return_code in (45, 46):
-        raise BuildFailed(str(step.place), f"--chown={step.owner}: no such user or group in the image")
-    words = done.stdout.decode(errors="replace").split()
-    if done.return_code or len(words) != 3 or not (words[1] + words[2]).isdigit():
-        raise InfraError(
-            Boundary.BUILD, f"looking at {step.target} in the image failed: {_text(done.stderr)}"
-        )
-    return words[0], int(words[1]), int(words[2])
-
-
-def _refuse_archives(step: CopyStep, sources: list[ctx.Source]) -> None:
-    for source in sources:
-        if source.is_folder or source.entries[0].path is None:
-            continue
-        with source.entries[0].path.open("rb") as file:
-            head = file.read(512)
-        if any(head[at : at + len(magic)] == magic for magic, at in _ARCHIVES):
-            raise BuildFailed(
-                str(step.place),
-                "ADD would unpack this archive, which is not supported",
-                hint="COPY it and unpack it in a RUN.",
-            )

@@ -9,6 +9,7 @@ from skill2env.sandbox.streams import Pending, Pipes
 
 TIMED_OUT = 124
 KILLED = 137
+LOG_TAIL_BYTES = 20_000
 _KILL_GRACE_SEC = 5.0
 
 
@@ -36,6 +37,11 @@ class ExecOutcome:
     """True when output beyond the limit was thrown away."""
     breach: str = ""
     """The limit for which everything inside was killed while the command ran, in words; empty when none."""
+
+
+def log_tail(data: bytes) -> str:
+    """The end of an output, as text for an error."""
+    return data[-LOG_TAIL_BYTES:].decode(errors="replace")
 
 
 class Command:

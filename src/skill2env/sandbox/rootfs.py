@@ -20,6 +20,7 @@ from filelock import FileLock, Timeout
 from skill2env.errors import Boundary, InfraError
 from skill2env.records import digest_of
 from skill2env.sandbox import catalog, oci
+from skill2env.sandbox.base_scripts import CLEAN, CONFIGURE, PACK, SETTINGS, UNPACK
 from skill2env.sandbox.debian import architecture, download, unpack
 from skill2env.sandbox.identity import Identity, Tier, current_identity
 from skill2env.sandbox.scratch import remove_tree
@@ -33,66 +34,6 @@ Progress = Callable[[str], None]
 _BUILD_TIMEOUT_SEC = 600.0
 _NEEDED_FREE_MB = 900
 _DIGEST_FILE = "digest"
-
-# Files of ours, written before the first package: what container images of Debian set, too.
-_SETTINGS = r"""
-set -e
-mkdir -p /etc/dpkg/dpkg.cfg.d /etc/apt/apt.conf.d /usr/sbin
-cat > /etc/dpkg/dpkg.cfg.d/container <<'END'
-force-unsafe-io
-path-exclude=/usr/share/doc/*
-path-include=/usr/share/doc/*/copyright
-path-exclude=/usr/share/man/*
-path-exclude=/usr/share/info/*
-path-exclude=/usr/share/locale/*
-path-exclude=/usr/share/lintian/*
-path-exclude=/usr/share/bug/*
-END
-cat > /etc/apt/apt.conf.d/container <<'END'
-APT::Keep-Downloaded-Packages "false";
-APT::AutoRemove::SuggestsImportant "false";
-Acquire::Languages "none";
-Dir::Cache::pkgcache "";
-Dir::Cache::srcpkgcache "";
-END
-printf '#!/bin/sh\nexit 101\n' > /usr/sbin/policy-rc.d
-chmod 755 /usr/sbin/policy-rc.d
-"""
-
-# Dependencies are ignored while unpacking, where there is no good order yet, and honoured while configuring.
-_CONFIGURE = r"""
-set -e
-export DEBIAN_FRONTEND=noninteractive DEBCONF_NONINTERACTIVE_SEEN=true LC_ALL=C PYTHONHASHSEED=0
-cp /usr/share/base-passwd/passwd.master /etc/passwd
-cp /usr/share/base-passwd/group.master /etc/group
-dpkg --force-depends --unpack /run/debs/*.deb
-dpkg --configure --pending
-test -z "$(dpkg --audit)"
-"""
-
-_CLEAN = r"""
-set -e
-rm -rf /var/cache/apt/* /var/lib/apt/lists/* /var/log/* /var/cache/ldconfig/* /var/cache/debconf/*-old
-rm -rf /var/tmp/* /tmp/* /root/.[!.]* /usr/share/man/* /usr/share/info/* /usr/share/locale/*
-rm -rf /usr/share/lintian /usr/share/bug
-find /usr/share/doc -mindepth 2 ! -name copyright ! -type d -delete
-find /usr/share/doc -mindepth 1 -type d -empty -delete
-find / -xdev -name __pycache__ -type d -prune -exec rm -rf {} +
-# Byte code keyed by content instead of time: python starts three times faster and the bytes repeat.
-PYTHONHASHSEED=0 python3 -I -m compileall -q -j 1 --invalidation-mode unchecked-hash /usr/lib/python3* || test $? = 1
-rm -f /var/lib/dpkg/*-old /etc/*- /etc/.pwd.lock /etc/resolv.conf /etc/hostname /etc/apt/sources.list
-rm -rf /etc/apt/sources.list.d/*
-: > /etc/machine-id
-printf '127.0.0.1 localhost\n::1 localhost\n' > /etc/hosts
-mkdir -p /var/cache/apt/archives/partial /var/lib/apt/lists/partial /var/log/apt
-chmod 1777 /tmp /var/tmp
-"""
-
-_PACK = (
-    "cd / && exec tar -cf /run/out/raw.tar --sort=name --numeric-owner --one-file-system "
-    "--exclude='./dev/*' --exclude='./proc/*' --exclude='./sys/*' --exclude='./run/*' ."
-)
-_UNPACK = "exec tar -xpf /run/out/layer.tar --numeric-owner -C /run/rootfs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +102,7 @@ def _index(identity: Identity) -> str:
 def _recipe(entry_name: str) -> str:
     """Digest of everything of ours that decides a base's content: when it changes, the base is built again."""
     entry = catalog.lookup(entry_name)
-    parts = [_SETTINGS, _CONFIGURE, _CLEAN, entry.suite, list(entry.packages), dict(entry.groups)]
+    parts = [SETTINGS, CONFIGURE, CLEAN, entry.suite, list(entry.packages), dict(entry.groups)]
     return digest_of(parts)
 
 
@@ -298,10 +239,10 @@ def _configure(seed: Path, packages: Path, work: Path, identity: Identity) -> No
     with Sandbox(
         _spec(seed, Bind(packages, "/run/debs"), Bind(out, "/run/out", writable=True)), identity=identity
     ) as box:
-        _do(box, "preparing", _SETTINGS)
-        _do(box, "configuring", _CONFIGURE)
-        _do(box, "cleaning", _CLEAN)
-        _do(box, "packing", _PACK)
+        _do(box, "preparing", SETTINGS)
+        _do(box, "configuring", CONFIGURE)
+        _do(box, "cleaning", CLEAN)
+        _do(box, "packing", PACK)
 
 
 def _normalise(entry: catalog.Base, work: Path, epoch: int) -> oci.Layer:
@@ -321,7 +262,7 @@ def _unpack_layer(seed: Path, work: Path, identity: Identity) -> None:
     rootfs = _guest_folder(work / "final/rootfs", identity)
     binds = (Bind(work / "out", "/run/out"), Bind(rootfs, "/run/rootfs", writable=True))
     with Sandbox(_spec(seed, *binds), identity=identity) as box:
-        _do(box, "unpacking", _UNPACK)
+        _do(box, "unpacking", UNPACK)
 
 
 def _normal_content(name: str, data: bytes) -> bytes:
@@ -350,7 +291,7 @@ def export_base(name: str, folder: Path) -> str:
             work.chmod(0o755)
             out = _guest_folder(work / "out", identity)
             with Sandbox(_spec(base.rootfs, Bind(out, "/run/out", writable=True)), identity=identity) as box:
-                _do(box, "packing", _PACK)
+                _do(box, "packing", PACK)
             layer = _normalise(entry, work, int(record["epoch"]))
             digest, _, _ = oci.manifest(layer, base.architecture)
             if digest != base.digest:
