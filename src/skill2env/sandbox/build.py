@@ -4,7 +4,6 @@ Neighbouring COPY, ADD and WORKDIR steps share a layer; each RUN has its own. A 
 network and the disk worked: their failures are infrastructure, never the Dockerfile's.
 """
 
-import json
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence

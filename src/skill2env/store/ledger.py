@@ -1,25 +1,17 @@
 """The ledger: what was decided, from which inputs, and what it cost. One SQLite file per run folder.
 
-Covers: kill -9 at any moment (WAL, one transaction per fact), threads (one connection behind one lock: a single
-writer), readers in other processes while a run writes. Power loss never damages it, but may take the last facts, which
-are then found out again. Does not cover: two writing processes (the run folder is locked), network filesystems without
-locks.
-
-Times in it are for people; no result depends on them. Totals are queries (`store.report`).
+One transaction per fact; `store.database` says what that survives. Times in it are for people; no result depends on
+them. Totals are queries (`store.report`).
 """
 
 import json
-import sqlite3
-import threading
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, cast
 
-from skill2env.errors import Boundary, InfraError
 from skill2env.records import Attempt, AttemptStatus, AuthorIdentity, Usage, canonical_json, digest_of
-from skill2env.store.schema import MIGRATIONS, migrate
+from skill2env.store.database import Database
 
 FINISHED = "finished"
 """Outcome of a session whose reply is final."""
@@ -80,92 +72,8 @@ def changed_fields(before: Mapping[str, Any], after: Mapping[str, Any], prefix: 
     return tuple(found)
 
 
-class Ledger:
+class Ledger(Database):
     """An open ledger. Use as a context manager; every method may be called from any thread."""
-
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
-        self._connection = connection
-        self._lock = threading.RLock()
-        self.path = path
-
-    @classmethod
-    def open(cls, path: Path, migrations: Sequence[str] = MIGRATIONS) -> Self:
-        """Open for writing; a missing file is made, an older schema is migrated.
-
-        Raises:
-            UserError: the file was written by a newer version.
-            InfraError: boundary ``storage``; it cannot be opened, or is damaged.
-        """
-        with _guard("opening the ledger", path):
-            connection = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
-            try:
-                connection.execute("PRAGMA journal_mode = WAL")
-                connection.execute("PRAGMA synchronous = NORMAL")
-                connection.execute("PRAGMA foreign_keys = ON")
-                migrate(connection, path, migrations)
-            except BaseException:
-                connection.close()
-                raise
-        return cls(connection, path)
-
-    @classmethod
-    def read(cls, path: Path) -> Self:
-        """Open for reading only, also while another process writes; an older schema is read through a copy in memory.
-
-        Raises:
-            UserError: the file was written by a newer version.
-            InfraError: boundary ``storage``; it cannot be opened, or is damaged.
-        """
-        with _guard("reading the ledger", path):
-            connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-            try:
-                _copy_into(connection, path)
-                migrate(connection, path)
-            except BaseException:
-                connection.close()
-                raise
-        return cls(connection, path)
-
-    def close(self) -> None:
-        """Close the file. Idempotent."""
-        with self._lock:
-            self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    # ---------------------------------------------------------------------------------------- plumbing
-
-    @contextmanager
-    def transaction(self) -> Generator[sqlite3.Connection]:
-        """One all-or-nothing write; other threads wait.
-
-        Raises:
-            InfraError: boundary ``storage``; nothing of the transaction is kept.
-        """
-        with self._lock, _guard("writing the ledger", self.path):
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._connection
-                self._connection.execute("COMMIT")
-            except BaseException:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                raise
-
-    def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[dict[str, Any]]:
-        """Rows of a SELECT as dictionaries.
-
-        Raises:
-            InfraError: boundary ``storage``.
-        """
-        with self._lock, _guard("reading the ledger", self.path):
-            cursor = self._connection.execute(sql, parameters)
-            names = [column[0] for column in cursor.description]
-            return [dict(zip(names, row, strict=True)) for row in cursor]
 
     # ---------------------------------------------------------------------------------------- runs
 
@@ -239,7 +147,7 @@ class Ledger:
         key = content_key(stage, inputs)
         rows = self.query("SELECT result FROM stage_results WHERE key = ?", (key,))
         if rows:
-            return Lookup(key, json.loads(rows[0]["result"]))
+            return Lookup(key, self._json(rows[0]["result"]))
         earlier = self.query(
             "SELECT inputs FROM stage_results WHERE stage = ? AND subject = ? ORDER BY rowid DESC LIMIT 1",
             (stage, subject),
@@ -247,7 +155,7 @@ class Ledger:
         if not earlier:
             return Lookup(key, None)
         now = json.loads(canonical_json(dict(inputs)))
-        return Lookup(key, None, changed_fields(json.loads(earlier[0]["inputs"]), now))
+        return Lookup(key, None, changed_fields(self._json(earlier[0]["inputs"]), now))
 
     def store(self, stage: str, subject: str, inputs: Mapping[str, Any], result: Mapping[str, Any]) -> str:
         """Keep a finished result under its content key; storing the same key again changes nothing.
@@ -278,7 +186,7 @@ class Ledger:
     def results(self, stage: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
         """All stored (inputs, result) of a stage, oldest first."""
         rows = self.query("SELECT inputs, result FROM stage_results WHERE stage = ? ORDER BY rowid", (stage,))
-        return [(json.loads(row["inputs"]), json.loads(row["result"])) for row in rows]
+        return [(self._json(row["inputs"]), self._json(row["result"])) for row in rows]
 
     # ---------------------------------------------------------------------------------------- facts
 
@@ -355,21 +263,24 @@ class Ledger:
     def attempt(self, key: str) -> Attempt | None:
         """The attempt with this key, if it ended before (an infra failure counts as ended but not final)."""
         rows = self.query("SELECT record FROM attempts WHERE key = ?", (key,))
-        return Attempt.model_validate_json(rows[0]["record"]) if rows else None
+        return self.attempt_from(rows[0]["record"]) if rows else None
 
+    def attempt_from(self, record: str) -> Attempt:
+        """Read a stored record.
 
-def _copy_into(memory: sqlite3.Connection, path: Path) -> None:
-    """Copy a ledger file; on a read-only medium without a write-ahead log it is opened as immutable."""
-    for option in ("mode=ro", "immutable=1"):
-        source = sqlite3.connect(f"{path.absolute().as_uri()}?{option}", uri=True, timeout=30)
+        Raises:
+            InfraError: boundary ``storage``; it is damaged.
+        """
         try:
-            source.backup(memory)
-            return
-        except sqlite3.OperationalError:
-            if option == "immutable=1":
-                raise
-        finally:
-            source.close()
+            return Attempt.model_validate_json(record)
+        except ValueError as error:
+            raise self.damaged("a record of an attempt does not hold what it must") from error
+
+    def _json(self, text: str) -> dict[str, Any]:
+        try:
+            return json.loads(text)
+        except ValueError as error:
+            raise self.damaged(str(error)) from error
 
 
 def _gate_rows(attempt: Attempt) -> Iterator[tuple[Any, ...]]:
@@ -377,20 +288,3 @@ def _gate_rows(attempt: Attempt) -> Iterator[tuple[Any, ...]]:
         digest = gate.evidence_digest()
         reason = gate.reason or ""
         yield (attempt.key, position, gate.gate, gate.outcome, reason, digest, gate.evidence, gate.seconds)
-
-
-@contextmanager
-def _guard(doing: str, path: Path) -> Generator[None]:
-    try:
-        yield
-    except sqlite3.DatabaseError as error:
-        text = str(error)
-        damaged = "malformed" in text or "not a database" in text
-        hint = (
-            "the file is damaged: move it away to start afresh, or restore it from a backup"
-            if damaged
-            else "finished work is kept; make room or free the folder, then run the same command again"
-        )
-        raise InfraError(
-            Boundary.STORAGE, f"{doing} failed: {path}: {text}", hint=hint, transient=False
-        ) from error
