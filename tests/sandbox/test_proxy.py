@@ -7,10 +7,12 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from skill2env.sandbox.proxy import BuildProxy
+from skill2env.sandbox.egress import Egress
+from skill2env.sandbox.proxy import EgressProxy
 
 
 class _Mirror(http.server.BaseHTTPRequestHandler):
@@ -91,7 +93,11 @@ def no_machine_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name.upper(), raising=False)
 
 
-def talk(proxy: BuildProxy, request: str | bytes, *, more: bytes = b"") -> bytes:
+def build_proxy(hosts: list[str], trusted: list[str] = [], **more: Any) -> EgressProxy:  # noqa: B006 (never changed)
+    return EgressProxy(Egress.package_sources(hosts, trusted), **more)
+
+
+def talk(proxy: EgressProxy, request: str | bytes, *, more: bytes = b"") -> bytes:
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(10)
         client.connect(str(proxy.socket_path))
@@ -102,11 +108,11 @@ def talk(proxy: BuildProxy, request: str | bytes, *, more: bytes = b"") -> bytes
     return answer
 
 
-def get(proxy: BuildProxy, url: str, method: str = "GET") -> bytes:
+def get(proxy: EgressProxy, url: str, method: str = "GET") -> bytes:
     return talk(proxy, f"{method} {url} HTTP/1.1\r\nHost: elsewhere\r\nProxy-Connection: keep-alive\r\n\r\n")
 
 
-def verdicts(proxy: BuildProxy, count: int = 1) -> list[str]:
+def verdicts(proxy: EgressProxy, count: int = 1) -> list[str]:
     end = time.monotonic() + 5
     while len(proxy.log) < count and time.monotonic() < end:
         time.sleep(0.01)
@@ -114,7 +120,7 @@ def verdicts(proxy: BuildProxy, count: int = 1) -> list[str]:
 
 
 def test_a_listed_host_answers_and_is_logged(mirror: Mirror) -> None:
-    with BuildProxy([mirror.name], trusted=[mirror.name]) as proxy:
+    with build_proxy([mirror.name], trusted=[mirror.name]) as proxy:
         answer = get(proxy, f"http://{mirror.name}/debian?a=b")
         assert answer.startswith(b"HTTP/1.1 200")
         assert answer.endswith(b"close None"), "one request a connection, and no credentials of ours"
@@ -125,7 +131,7 @@ def test_a_listed_host_answers_and_is_logged(mirror: Mirror) -> None:
 
 def test_a_body_goes_along(mirror: Mirror) -> None:
     request = f"POST http://{mirror.name}/ HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nab"
-    with BuildProxy([mirror.name], trusted=[mirror.name]) as proxy:
+    with build_proxy([mirror.name], trusted=[mirror.name]) as proxy:
         assert talk(proxy, request, more=b"cde").endswith(b"edcba")
 
 
@@ -143,7 +149,7 @@ def test_a_body_goes_along(mirror: Mirror) -> None:
     ],
 )
 def test_everything_else_is_refused(request_line: str, detail: str) -> None:
-    with BuildProxy(["good.example"]) as proxy:
+    with build_proxy(["good.example"]) as proxy:
         assert talk(proxy, f"{request_line}\r\n\r\n").startswith(b"HTTP/1.1 403")
         assert verdicts(proxy) == ["refused"]
         assert detail in proxy.log[0].detail
@@ -151,7 +157,7 @@ def test_everything_else_is_refused(request_line: str, detail: str) -> None:
 
 @pytest.mark.parametrize("name", ["localhost", "127.0.0.1"])
 def test_private_addresses_need_the_machines_own_settings(mirror: Mirror, name: str) -> None:
-    with BuildProxy([f"{name}:{mirror.port}"]) as proxy:
+    with build_proxy([f"{name}:{mirror.port}"]) as proxy:
         assert get(proxy, f"http://{name}:{mirror.port}/").startswith(b"HTTP/1.1 403")
         assert "private address" in proxy.log[0].detail
     assert mirror.seen == []
@@ -159,7 +165,7 @@ def test_private_addresses_need_the_machines_own_settings(mirror: Mirror, name: 
 
 def test_a_second_request_on_the_connection_reaches_nobody(mirror: Mirror) -> None:
     smuggled = b"GET http://evil.example/ HTTP/1.1\r\nHost: evil.example\r\n\r\n"
-    with BuildProxy([mirror.name], trusted=[mirror.name]) as proxy:
+    with build_proxy([mirror.name], trusted=[mirror.name]) as proxy:
         first = f"GET http://{mirror.name}/one HTTP/1.1\r\nHost: {mirror.name}\r\n\r\n"
         assert talk(proxy, first, more=smuggled).count(b"HTTP/1.1 200") == 1
     assert mirror.seen == [f"GET /one {mirror.name}"]
@@ -176,7 +182,7 @@ def test_a_second_request_on_the_connection_reaches_nobody(mirror: Mirror) -> No
 def test_the_log_blames_the_network_only_for_its_faults(
     mirror: Mirror, path: str, verdict: str, detail: str
 ) -> None:
-    with BuildProxy([mirror.name], trusted=[mirror.name]) as proxy:
+    with build_proxy([mirror.name], trusted=[mirror.name]) as proxy:
         get(proxy, f"http://{mirror.name}/{path}")
         assert verdicts(proxy) == [verdict]
         assert detail in proxy.log[0].detail
@@ -186,7 +192,7 @@ def test_unreachable_hosts_are_failures() -> None:
     with socket.create_server(("127.0.0.1", 0)) as gone:
         port = gone.getsockname()[1]
     name = f"127.0.0.1:{port}"
-    with BuildProxy([name, "no-such-host.invalid"], trusted=[name]) as proxy:
+    with build_proxy([name, "no-such-host.invalid"], trusted=[name]) as proxy:
         assert get(proxy, f"http://{name}/").startswith(b"HTTP/1.1 502")
         assert talk(proxy, "CONNECT no-such-host.invalid:443 HTTP/1.1\r\n\r\n").startswith(b"HTTP/1.1 502")
         assert verdicts(proxy, 2) == ["failed", "failed"]
@@ -202,7 +208,7 @@ def test_tunnels_carry_bytes_both_ways() -> None:
                 peer.sendall(peer.recv(100)[::-1])
 
         threading.Thread(target=echo, daemon=True).start()
-        with BuildProxy([name], trusted=[name]) as proxy:
+        with build_proxy([name], trusted=[name]) as proxy:
             answer = talk(proxy, f"CONNECT {name} HTTP/1.1\r\nHost: {name}\r\n\r\n", more=b"abc")
             assert answer.startswith(b"HTTP/1.1 200")
             assert answer.endswith(b"\r\n\r\ncba")
@@ -214,7 +220,7 @@ def test_the_machines_own_proxy_is_used(mirror: Mirror, monkeypatch: pytest.Monk
     monkeypatch.setenv("https_proxy", f"http://me:pa%40ss@{mirror.name}")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     login = "Basic bWU6cGFAc3M="
-    with BuildProxy(["far.example", mirror.name], trusted=[mirror.name]) as proxy:
+    with build_proxy(["far.example", mirror.name], trusted=[mirror.name]) as proxy:
         assert get(proxy, "http://far.example/x").endswith(f"close {login}".encode())
         assert talk(proxy, "CONNECT far.example:443 HTTP/1.1\r\n\r\n", more=b"hello\n").endswith(b"HELLO\n")
         assert get(proxy, f"http://{mirror.name}/direct").endswith(b"close None")
@@ -227,13 +233,13 @@ def test_the_machines_own_proxy_is_used(mirror: Mirror, monkeypatch: pytest.Monk
 
 
 def test_a_proxy_for_one_host(mirror: Mirror) -> None:
-    with BuildProxy(["far.example"], via={"far.example": f"http://{mirror.name}/"}) as proxy:
+    with build_proxy(["far.example"], via={"far.example": f"http://{mirror.name}/"}) as proxy:
         assert get(proxy, "http://far.example/x").startswith(b"HTTP/1.1 200")
     assert mirror.seen == ["GET http://far.example/x far.example"]
 
 
 def test_patterns_and_ports() -> None:
-    with BuildProxy(["*.example.org", "mirror.example:8080", "[::1]:9"]) as proxy:
+    with build_proxy(["*.example.org", "mirror.example:8080", "[::1]:9"]) as proxy:
         assert proxy.allows("A.example.ORG.", 443)
         assert not proxy.allows("example.org", 443)
         assert not proxy.allows("a.example.org", 8080)
@@ -242,7 +248,7 @@ def test_patterns_and_ports() -> None:
 
 
 def test_nonsense_ends_without_an_answer() -> None:
-    with BuildProxy(["good.example"]) as proxy:
+    with build_proxy(["good.example"]) as proxy:
         assert talk(proxy, b"\xff" * 100 + b"\r\n\r\n").startswith(b"HTTP/1.1 403")
         assert talk(proxy, b"CONNECT good.example:99999999 HTTP/1.1\r\n\r\n") == b""
         with suppress(ConnectionError):  # closed while the endless line is still being sent
@@ -250,7 +256,7 @@ def test_nonsense_ends_without_an_answer() -> None:
 
 
 def test_nothing_is_left_behind(mirror: Mirror) -> None:
-    with BuildProxy([mirror.name]) as proxy:
+    with build_proxy([mirror.name]) as proxy:
         path: Path = proxy.socket_path
         assert path.exists()
     assert not path.parent.exists()

@@ -28,7 +28,7 @@ def test_package_sources_and_nothing_else(bundle: Path) -> None:
     assert sorted(files) == ["/run/skill2env/apt.conf", "/run/skill2env/sources.list"]
     assert files["/run/skill2env/sources.list"] == mirrors.debian_mirror().sources("bookworm")
     assert 'Acquire::http::Proxy "http://127.0.0.1:' in files["/run/skill2env/apt.conf"]
-    assert made.env["APT_CONFIG"] == "/run/skill2env/apt.conf"
+    assert made.package_env["APT_CONFIG"] == "/run/skill2env/apt.conf"
     assert "SSL_CERT_FILE" not in made.env
     assert not folder.exists()
     assert not made.proxy.socket_path.exists()

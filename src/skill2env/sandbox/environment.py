@@ -3,8 +3,9 @@
     harbor run -p TASK -a oracle -e skill2env.sandbox:NamespaceEnvironment
 
 Covers: shared and separate verifiers (a fresh copy of environment/ or tests/Dockerfile), prebuilt catalog images,
-users, working directory, environment variables, limits, health checks, artifacts, no-network. Does not cover:
-compose services, public and allowlist networks in trials, GPUs, Windows.
+users, working directory, environment variables, limits, health checks, artifacts, and every network mode, switched
+between phases: what is not offline goes through a logged proxy on the host, so it covers HTTP and what HTTP's CONNECT
+carries, and nothing else. Does not cover: compose services, GPUs, Windows.
 
 Nothing here blocks the event loop: every call that waits does so in a thread of its own, and cancelling the awaiting
 task kills what that thread started.
@@ -23,14 +24,18 @@ from harbor.environments.base import BaseEnvironment, EnvironmentPath, ExecResul
 from harbor.environments.capabilities import EnvironmentCapabilities, EnvironmentResourceCapabilities
 from harbor.environments.definition import should_use_prebuilt_docker_image
 from harbor.environments.options import EnvironmentOptions
-from harbor.models.task.config import NetworkMode, TaskConfig
+from harbor.models.task.config import NetworkMode, NetworkPolicy, TaskConfig
 from harbor.models.task.verifier_mode import task_has_any_shared_verifier
 from pydantic import Field
 
 from skill2env.errors import Boundary, InfraError, UserError
+from skill2env.sandbox import catalog
+from skill2env.sandbox.egress import Egress, split_rule
 from skill2env.sandbox.identity import Identity, Tier, current_identity, find_identity, subuid_fix, user_name
 from skill2env.sandbox.images import BuiltImage, build_image, resolve_image
+from skill2env.sandbox.layout import PROXY_PORT
 from skill2env.sandbox.limits import absent_limits, default_memory_mb
+from skill2env.sandbox.network import Network, trial_network, trusted_sources
 from skill2env.sandbox.off_loop import off_loop
 from skill2env.sandbox.session import (
     Command,
@@ -45,6 +50,9 @@ from skill2env.sandbox.session import (
 TRIAL_PIDS = 512
 TRIAL_STORAGE_MB = 10240
 """What a trial may write when its task sets no limit: a runaway program must not fill the machine's disk."""
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+FIRST_FREE_PORT, LAST_PORT = 1024, 65535
+"""Ports that need no privilege to listen on, which nothing inside has."""
 ROOT_USERS = frozenset({None, "", "root", "0", 0})
 
 
@@ -63,6 +71,11 @@ class NamespaceOptions(EnvironmentOptions):
     keep: bool = Field(
         default=False, description="Keep what was written, below the cache folder's kept/, when a trial ends."
     )
+    private_hosts: list[str] = Field(
+        default_factory=list,
+        description="HOST or HOST:PORT of this machine or its private network that a task's network may reach where "
+        "its policy names it; 127.0.0.1:PORT leads to that port of this machine, for a model server.",
+    )
 
 
 class NamespaceEnvironment(BaseEnvironment):
@@ -72,6 +85,8 @@ class NamespaceEnvironment(BaseEnvironment):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._sandbox: Sandbox | None = None
+        self._network: Network | None = None
+        self._network_life = contextlib.ExitStack()
         self.image: BuiltImage | None = None
         super().__init__(*args, **kwargs)
 
@@ -83,7 +98,17 @@ class NamespaceEnvironment(BaseEnvironment):
     @property
     @override
     def capabilities(self) -> EnvironmentCapabilities:
-        return EnvironmentCapabilities(disable_internet=True)
+        return EnvironmentCapabilities(
+            disable_internet=True,
+            network_allowlist=True,
+            network_allowlist_hostnames=True,
+            network_allowlist_wildcard_hostnames=True,
+            network_allowlist_ipv4_addresses=True,
+            network_allowlist_ipv6_addresses=True,
+            network_allowlist_ipv4_cidrs=True,
+            network_allowlist_ipv6_cidrs=True,
+            dynamic_network_policy=True,
+        )
 
     @classmethod
     @override
@@ -127,12 +152,7 @@ class NamespaceEnvironment(BaseEnvironment):
             raise FileNotFoundError(
                 f"{self.environment_dir} has no Dockerfile and the task names no docker_image"
             )
-        mode = self._network_policy.network_mode
-        if mode != NetworkMode.NO_NETWORK:
-            raise UserError(
-                f"the namespace sandbox runs tasks without a network; this one asks for {mode.value}",
-                hint='Set network_mode = "no-network" in task.toml, or run with `--sandbox docker`.',
-            )
+        self._forwarded_ports()
         self._validate_users()
         self._validate_limits()
 
@@ -191,7 +211,14 @@ class NamespaceEnvironment(BaseEnvironment):
         )
         image = await off_loop(lambda: self._build(prebuilt=prebuilt), on_cancel=kill_started_by)
         self.image = image
-        spec = SandboxSpec(layers=image.layers, limits=self.limits)
+        network = await off_loop(lambda: self._open_network(image))
+        spec = SandboxSpec(
+            layers=image.layers,
+            limits=self.limits,
+            binds=network.binds if network else (),
+            proxy_socket=network.proxy.socket_path if network else None,
+            forwards=network.forwards if network else {},
+        )
         sandbox = Sandbox(spec, identity=self.identity)
         self._sandbox = sandbox
         await off_loop(sandbox.start)
@@ -210,6 +237,7 @@ class NamespaceEnvironment(BaseEnvironment):
         """Kill everything inside and remove what it wrote; waits for it even when cancelled."""
         sandbox, self._sandbox = self._sandbox, None
         if sandbox is None:
+            self._network_life.close()
             return
         keep = self.session_id if self._settings.keep or not delete else ""
         task = asyncio.ensure_future(off_loop(lambda: self._end(sandbox, keep)))
@@ -220,14 +248,17 @@ class NamespaceEnvironment(BaseEnvironment):
             raise
 
     def _end(self, sandbox: Sandbox, keep: str) -> None:
-        kept = sandbox.stop(keep=keep)
-        if kept is not None:
-            self.logger.info(f"kept what the sandbox wrote: {kept}")
-        self._note(sandbox)
+        try:
+            kept = sandbox.stop(keep=keep)
+            if kept is not None:
+                self.logger.info(f"kept what the sandbox wrote: {kept}")
+            self._note(sandbox)
+        finally:
+            self._network_life.close()
 
     def _note(self, sandbox: Sandbox) -> None:
         """Write beside the trial's results how it was confined."""
-        folder = self.trial_paths.trial_dir
+        folder, network = self.trial_paths.trial_dir, self._network
         role = self.session_id.removeprefix(f"{folder.name}__").replace("/", "_")
         note = {
             "tier": sandbox.identity.tier.value,
@@ -240,11 +271,72 @@ class NamespaceEnvironment(BaseEnvironment):
         with contextlib.suppress(OSError):
             if folder.is_dir():
                 (folder / f"sandbox-{role}.json").write_text(json.dumps(note, indent=2) + "\n")
+                if network is not None:
+                    (folder / f"network-{role}.jsonl").write_text(network.log_lines())
 
     def _running(self) -> Sandbox:
         if self._sandbox is None:
             raise InfraError(Boundary.SANDBOX, "the sandbox is not running", transient=False)
         return self._sandbox
+
+    # ---------------------------------------------------------------------------------------- network
+
+    def _open_network(self, image: BuiltImage) -> Network | None:
+        """A proxy, when a phase of this trial needs one; None keeps an offline trial as fast as it can be."""
+        if all(
+            policy.network_mode == NetworkMode.NO_NETWORK
+            for policy in (self._network_policy, *self._phase_network_policies)
+        ):
+            return None
+        suite = catalog.lookup(image.base.name).suite
+        network = trial_network(self._rules(self._network_policy), suite, self._forwarded_ports())
+        self._network = self._network_life.enter_context(network)
+        return self._network
+
+    def _rules(self, policy: NetworkPolicy) -> Egress:
+        match policy.network_mode:
+            case NetworkMode.PUBLIC:
+                return Egress.public([*trusted_sources(), *self._settings.private_hosts])
+            case NetworkMode.ALLOWLIST:
+                return Egress.allowlist(policy.allowed_hosts, self._settings.private_hosts)
+            case NetworkMode.NO_NETWORK:
+                return Egress()
+
+    def _forwarded_ports(self) -> list[int]:
+        """Ports of this machine that commands inside may reach at the same place.
+
+        Raises:
+            UserError: one cannot be had.
+        """
+        rules = [split_rule(entry) for entry in self._settings.private_hosts]
+        ports = sorted({port for host, port in rules if host in LOOPBACK and port})
+        bad = [port for port in ports if not FIRST_FREE_PORT <= port <= LAST_PORT or port == PROXY_PORT]
+        if bad:
+            raise UserError(
+                f"port {bad[0]} of this machine cannot be offered inside a sandbox",
+                hint=f"Use one of {FIRST_FREE_PORT}-{LAST_PORT} other than {PROXY_PORT}.",
+            )
+        return ports
+
+    @override
+    async def _apply_network_policy(self, network_policy: NetworkPolicy) -> None:
+        network = self._network
+        if network is None:
+            if network_policy.network_mode != NetworkMode.NO_NETWORK:
+                raise InfraError(
+                    Boundary.SANDBOX,
+                    f"the trial was started offline and cannot go {network_policy.network_mode.value} now",
+                    transient=False,
+                )
+            return
+        network.proxy.switch(self._rules(network_policy))
+
+    def _network_env(self) -> dict[str, str]:
+        network = self._network
+        if network is None:
+            return {}
+        public = self._network_policy.network_mode == NetworkMode.PUBLIC
+        return {**network.env, **(network.package_env if public else {})}
 
     # ---------------------------------------------------------------------------------------- commands
 
@@ -290,7 +382,7 @@ class NamespaceEnvironment(BaseEnvironment):
         if sandbox.identity.tier is Tier.SINGLE:
             user = None  # `_validate_users` has refused what this would make unsafe
         image_env = dict(self.image.config.env) if self.image else {}
-        variables = {**image_env, **(self._merge_env(env) or {})}
+        variables = {**image_env, **self._network_env(), **(self._merge_env(env) or {})}
         started: list[Command] = []
         cancelled = threading.Event()
 

@@ -1,33 +1,44 @@
-"""What a command sees of the network while a layer is built: the machine's package sources behind the build proxy.
+"""What commands see of a network: the proxy on the host, and what makes programs find it.
 
-Everything is supplied through ``/run`` (a temporary file system) and the environment of that one command, so no
-mirror, proxy or certificate of this machine ends up in a layer.
+While a layer is built: the machine's package sources. In a trial: what the task's network mode allows. Everything is
+supplied through ``/run`` (a temporary file system) and the environment of the commands, so no mirror, proxy or
+certificate of this machine ends up in a layer.
 """
 
+import json
 import os
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from skill2env.sandbox import mirrors
-from skill2env.sandbox.proxy import Access, BuildProxy
+from skill2env.sandbox.egress import Egress
+from skill2env.sandbox.proxy import Access, EgressProxy
 from skill2env.sandbox.session import PROXY_PORT, Bind
 
 HOSTS_VARIABLE = "SKILL2ENV_BUILD_HOSTS"
 """More hosts that commands of a build may reach: names or patterns, separated by commas."""
 _INSIDE = "/run/skill2env"
 _CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_CERT", "CURL_CA_BUNDLE")
+_MORE_CERTIFICATE_VARIABLES = ("GIT_SSL_CAINFO", "NODE_EXTRA_CA_CERTS")
+TRIAL_IDLE_SEC = 900.0
+"""A connection of a trial on which nothing moves for so long is ended: models may think for minutes."""
 
 
 @dataclass(frozen=True, slots=True)
-class BuildNetwork:
+class Network:
     """A running proxy, and what a sandbox needs to use it."""
 
-    proxy: BuildProxy
+    proxy: EgressProxy
     binds: tuple[Bind, ...]
     env: Mapping[str, str]
+    """So that programs use the proxy."""
+    package_env: Mapping[str, str]
+    """So that apt and pip use the machine's package sources."""
+    forwards: Mapping[int, Path]
+    """Port of 127.0.0.1 inside -> socket that leads to the same port of this machine."""
 
     def failures(self) -> list[Access]:
         """Allowed requests that the network did not carry."""
@@ -36,6 +47,13 @@ class BuildNetwork:
     def refused_hosts(self) -> list[str]:
         """Hosts that were asked for and are not on the list."""
         return sorted({access.host for access in self.proxy.log if access.verdict == "refused"})
+
+    def log_lines(self) -> str:
+        """Every request as a line of JSON; empty when there was none."""
+        return "".join(
+            json.dumps({"host": a.host, "port": a.port, "verdict": a.verdict, "detail": a.detail}) + "\n"
+            for a in self.proxy.log
+        )
 
 
 def _apt_settings() -> str:
@@ -59,23 +77,46 @@ def _certificates() -> Path | None:
     return None
 
 
-def _environment(*, certificates: bool) -> dict[str, str]:
-    proxy = f"http://127.0.0.1:{PROXY_PORT}"
-    env = {
-        "APT_CONFIG": f"{_INSIDE}/apt.conf",
-        "no_proxy": "localhost,127.0.0.1",
-        "NO_PROXY": "localhost,127.0.0.1",
-    }
+def _proxy_environment(*, certificates: bool) -> dict[str, str]:
+    proxy, direct = f"http://127.0.0.1:{PROXY_PORT}", "localhost,127.0.0.1,::1"
+    env = {"no_proxy": direct, "NO_PROXY": direct, "NODE_USE_ENV_PROXY": "1"}
     for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
         env[name] = proxy
-    env |= {**mirrors.python_index().settings, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     if certificates:
-        env |= dict.fromkeys((*_CERTIFICATE_VARIABLES, "GIT_SSL_CAINFO"), f"{_INSIDE}/certificates.crt")
+        env |= dict.fromkeys(
+            (*_CERTIFICATE_VARIABLES, *_MORE_CERTIFICATE_VARIABLES), f"{_INSIDE}/certificates.crt"
+        )
     return env
 
 
+def _package_environment() -> dict[str, str]:
+    env = {"APT_CONFIG": f"{_INSIDE}/apt.conf", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    return {**env, **mirrors.python_index().settings}
+
+
 @contextmanager
-def build_network(suite: str) -> Generator[BuildNetwork]:
+def _serve(proxy: EgressProxy, suite: str, ports: Iterable[int] = ()) -> Generator[Network]:
+    with TemporaryDirectory(prefix="skill2env-network-") as name, proxy:
+        folder = Path(name)
+        folder.chmod(0o755)  # the mapped user reads what is bound from here
+        texts = {"sources.list": mirrors.debian_mirror().sources(suite), "apt.conf": _apt_settings()}
+        bundle = _certificates()
+        if bundle is not None:
+            texts["certificates.crt"] = bundle.read_text(errors="replace")
+        for file, text in texts.items():
+            (folder / file).write_text(text)
+            (folder / file).chmod(0o644)
+        yield Network(
+            proxy,
+            tuple(Bind(folder / file, f"{_INSIDE}/{file}") for file in texts),
+            _proxy_environment(certificates=bundle is not None),
+            _package_environment(),
+            {port: proxy.forward(port) for port in ports},
+        )
+
+
+@contextmanager
+def build_network(suite: str) -> Generator[Network]:
     """Start a proxy for one layer of a base of that Debian suite.
 
     Raises:
@@ -84,18 +125,28 @@ def build_network(suite: str) -> Generator[BuildNetwork]:
     debian, index = mirrors.debian_mirror(), mirrors.python_index()
     extra = [host.strip() for host in os.environ.get(HOSTS_VARIABLE, "").split(",") if host.strip()]
     trusted = {*debian.hosts, *index.hosts}
-    with (
-        TemporaryDirectory(prefix="skill2env-build-") as name,
-        BuildProxy([*trusted, *extra], trusted=trusted, via=mirrors.apt_proxies()) as proxy,
-    ):
-        folder = Path(name)
-        folder.chmod(0o755)  # the mapped user reads what is bound from here
-        texts = {"sources.list": debian.sources(suite), "apt.conf": _apt_settings()}
-        bundle = _certificates()
-        if bundle is not None:
-            texts["certificates.crt"] = bundle.read_text(errors="replace")
-        for file, text in texts.items():
-            (folder / file).write_text(text)
-            (folder / file).chmod(0o644)
-        binds = tuple(Bind(folder / file, f"{_INSIDE}/{file}") for file in texts)
-        yield BuildNetwork(proxy, binds, _environment(certificates=bundle is not None))
+    rules = Egress.package_sources([*trusted, *extra], trusted)
+    with _serve(EgressProxy(rules, via=mirrors.apt_proxies()), suite) as network:
+        yield network
+
+
+@contextmanager
+def trial_network(rules: Egress, suite: str, ports: Iterable[int] = ()) -> Generator[Network]:
+    """Start a proxy for one trial on a base of that Debian suite; `EgressProxy.switch` follows the phases.
+
+    Args:
+        rules: of the first phase.
+        suite: for the package sources.
+        ports: of this machine's 127.0.0.1 that the same port inside leads to, while the rules allow it.
+
+    Raises:
+        OSError: the socket cannot be made.
+    """
+    proxy = EgressProxy(rules, via=mirrors.apt_proxies(), idle_sec=TRIAL_IDLE_SEC)
+    with _serve(proxy, suite, ports) as network:
+        yield network
+
+
+def trusted_sources() -> frozenset[str]:
+    """Hosts of this machine's own package settings, which may have private addresses."""
+    return frozenset({*mirrors.debian_mirror().hosts, *mirrors.python_index().hosts})

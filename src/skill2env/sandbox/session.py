@@ -10,7 +10,8 @@ Synchronous and safe to use from several threads; each call of `exec` is one com
 import contextlib
 import socket
 import threading
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self, override
 
@@ -52,6 +53,8 @@ class SandboxSpec:
     binds: tuple[Bind, ...] = ()
     proxy_socket: Path | None = None
     """Unix socket of a host-side HTTP proxy; None for no network at all."""
+    forwards: Mapping[int, Path] = field(default_factory=dict[int, Path])
+    """Port of 127.0.0.1 inside -> Unix socket of the host that its connections go to."""
     limits: ResourceLimits = DEFAULT_LIMITS
     build: bool = False
     """True while a layer is built; never for trials."""
@@ -108,8 +111,7 @@ class Sandbox(Guest):
                 if not self.channel.wait_ready(_START_TIMEOUT_SEC):
                     raise self._start_error()
                 self._watch(self._scratch)
-                if self.spec.proxy_socket is not None:
-                    self._start_relay()
+                self._start_relays()
             except BaseException:
                 self.stop()
                 raise
@@ -124,7 +126,10 @@ class Sandbox(Guest):
                 upper=folders.upper,
                 work=folders.work,
                 guest=scratch.guest_folder(self.identity),
-                binds=spec.binds,
+                binds=(
+                    *spec.binds,
+                    *(Bind(path, _forward(port), writable=True) for port, path in spec.forwards.items()),
+                ),
                 proxy_socket=spec.proxy_socket,
                 hostname=spec.hostname,
                 control=guest.fileno(),
@@ -175,8 +180,11 @@ class Sandbox(Guest):
         self.breach = sentence
         self._channel.kill_all(forbid_writes=limit == "storage_mb")
 
-    def _start_relay(self) -> None:
-        self._ask("L", [str(PROXY_PORT), f"{INSIDE}/proxy.sock"])
+    def _start_relays(self) -> None:
+        if self.spec.proxy_socket is not None:
+            self._ask("L", [str(PROXY_PORT), f"{INSIDE}/proxy.sock"])
+        for port in self.spec.forwards:
+            self._ask("L", [str(port), _forward(port)])
 
     @override
     def abandon(self, why: str) -> None:
@@ -239,6 +247,10 @@ class Sandbox(Guest):
         if channel is None:
             raise InfraError(Boundary.SANDBOX, "the sandbox is not running")
         return channel
+
+
+def _forward(port: int) -> str:
+    return f"{INSIDE}/forward-{port}.sock"
 
 
 _alive: dict[Sandbox, int] = {}
