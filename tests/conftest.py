@@ -1,20 +1,22 @@
 """Fixtures and switches for every test: where shared data lies, and what this machine can run."""
 
+import importlib.util
 import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from skill2env.errors import Boundary, InfraError
 
 if TYPE_CHECKING:
     from skill2env.sandbox.images import BaseImage
-from hypothesis import settings
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -54,6 +56,28 @@ def base_image() -> "BaseImage":
         if error.boundary is not Boundary.SANDBOX:
             raise
         pytest.skip(f"no sandbox on this machine: {error.message}")
+
+
+@pytest.fixture(scope="session")
+def base(base_image: "BaseImage") -> "BaseImage":
+    """The catalog's first base, where trials can run in the namespace sandbox."""
+    from skill2env.harbor.sandboxes import namespace_works
+
+    if not namespace_works():
+        pytest.skip("this machine forbids the namespace sandbox")
+    return base_image
+
+
+@pytest.fixture(scope="session")
+def builder() -> ModuleType:
+    """The task builder of tests/verify; loaded by its path, because files of one name lie in many folders."""
+    path = REPOSITORY / "tests/verify/task_builder.py"
+    specification = importlib.util.spec_from_file_location("task_builder", path)
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture

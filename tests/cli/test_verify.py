@@ -1,6 +1,5 @@
 """`skill2env verify` and `skill2env explain` as a user calls them."""
 
-import importlib.util
 import json
 import os
 import signal
@@ -13,27 +12,7 @@ from types import ModuleType
 import pytest
 
 from skill2env.cli.main import run
-from skill2env.harbor.sandboxes import namespace_works
-from skill2env.sandbox.images import BaseImage, ensure_base
-
-BUILDER = Path(__file__).parent.parent / "verify" / "task_builder.py"
-
-
-@pytest.fixture(scope="module")
-def builder() -> ModuleType:
-    specification = importlib.util.spec_from_file_location("task_builder", BUILDER)
-    assert specification is not None
-    assert specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(scope="module")
-def base() -> BaseImage:
-    if not namespace_works():
-        pytest.skip("this machine forbids the namespace sandbox")
-    return ensure_base()
+from skill2env.sandbox.images import BaseImage
 
 
 @pytest.fixture

@@ -1,38 +1,14 @@
-"""The task builder, and where the trials of these tests run."""
+"""Tasks to judge, and where the trials of these tests run."""
 
-import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from skill2env.harbor.sandboxes import namespace_sandbox, namespace_works
-from skill2env.sandbox.images import BaseImage, ensure_base
+from skill2env.harbor.sandboxes import namespace_sandbox
+from skill2env.sandbox.images import BaseImage
 from skill2env.verify.gate import GateContext
-
-BUILDER = Path(__file__).with_name("task_builder.py")
-
-
-def load_builder(path: Path) -> ModuleType:
-    specification = importlib.util.spec_from_file_location("task_builder", path)
-    assert specification is not None
-    assert specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(scope="session")
-def builder() -> ModuleType:
-    return load_builder(BUILDER)
-
-
-@pytest.fixture(scope="session")
-def base() -> BaseImage:
-    if not namespace_works():
-        pytest.skip("this machine forbids the namespace sandbox")
-    return ensure_base()
 
 
 @pytest.fixture
