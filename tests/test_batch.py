@@ -68,7 +68,7 @@ class Place:
         for name in names:
             path = self.skills / name / "SKILL.md"
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(SKILL.format(name=name))
+            path.write_text(SKILL.format(name=name), errors="replace")
 
     def compile(self, *paths: Path, **flags: Any) -> BatchOutcome:
         self.events.clear()
@@ -393,3 +393,20 @@ def test_advice_names_the_author_that_would_serve(place: Place, monkeypatch: pyt
     assert table(outcome) == [("skipped", "no_code", 3)]
     assert outcome.status is BatchStatus.FINISHED
     assert "--recordings" in outcome.advice[0]
+
+
+def test_names_of_skills_are_made_safe_to_print_and_to_keep(place: Place) -> None:
+    place.add("odd\udcff\x1b[2J")
+    assert place.compile().status is BatchStatus.FINISHED
+    told = "".join(event.subject for event in place.events)
+    assert told.isprintable()
+    assert "odd\\udcff\\x1b[2J" in told
+
+
+def test_foreign_folders_are_not_taken_for_a_dataset(place: Place) -> None:
+    readme = place.folder / "out" / "README.md"
+    readme.parent.mkdir()
+    readme.write_text("mine")
+    with pytest.raises(UserError, match="would be overwritten"):
+        place.compile()
+    assert readme.read_text() == "mine"

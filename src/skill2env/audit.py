@@ -53,7 +53,7 @@ def audit(run: Path, dataset: Path | None = None) -> AuditReport:
             raise UserError(f"{run} holds no run yet", hint="skill2env compile PATH --run DIR")
         place = dataset or Path(listed[-1].dataset)
         attempts = [
-            Attempt.model_validate_json(row["record"])
+            ledger.attempt_from(row["record"])
             for row in ledger.query("SELECT record FROM attempts ORDER BY task_name, key")
         ]
         found.checked["attempts"] = len(attempts)

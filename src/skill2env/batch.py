@@ -5,12 +5,9 @@ run alone between them. Elements are handed out and collected in canonical order
 nothing but the time. More machines would replace `Workers` and nothing else.
 """
 
-import os
-import signal
 import threading
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import groupby
@@ -19,6 +16,7 @@ from typing import Any
 
 from skill2env.config import RunConfig
 from skill2env.errors import BudgetReached, Skill2EnvError
+from skill2env.interrupts import interruptible
 from skill2env.pipeline import STAGES, Scope, Stage
 from skill2env.progress import Event, EventKind, Progress, silent
 from skill2env.publish.dataset import DatasetState
@@ -38,7 +36,7 @@ class BatchStatus(StrEnum):
     BUDGET = "budget"
     """The budget is reached."""
     INTERRUPTED = "interrupted"
-    """Ctrl-C or SIGTERM."""
+    """Ctrl-C, SIGTERM or SIGHUP."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +91,7 @@ def compile_batch(
         status = BatchStatus.FINISHED
         bug: Exception | None = None
         try:
-            with _interruptible():
+            with interruptible():
                 bug = _run_stages(batch)
         except KeyboardInterrupt:
             status = BatchStatus.INTERRUPTED
@@ -185,32 +183,6 @@ def _run_chain(batch: Batch, chain: Sequence[Stage], element: Any) -> None:
             element.broken = True
             raise
     batch.close_element(element)
-
-
-@contextmanager
-def _interruptible() -> Generator[None]:
-    """Ctrl-C and SIGTERM raise once, so that running trials are stopped in good order; a second one ends at once.
-
-    Ending at once loses nothing but unfinished work: whatever is finished is in the ledger. Outside the main thread
-    signals are left alone.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    met: list[int] = []
-
-    def stop(number: int, _: object) -> None:
-        met.append(number)
-        if len(met) > 1:
-            os._exit(128 + signal.SIGINT)
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _one_at_a_time(progress: Progress) -> Progress:

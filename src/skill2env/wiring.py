@@ -18,8 +18,8 @@ from skill2env.create import SessionNote, create_prompt_digest
 from skill2env.errors import Boundary, BudgetReached, InfraError, UserError
 from skill2env.parts import Parts
 from skill2env.progress import Event, EventKind, Progress
-from skill2env.publish.dataset import DatasetState, read_state
-from skill2env.publish.entry import TaskEntry
+from skill2env.publish.dataset import CARD_NAME, INDEX_NAME, DatasetState, read_state
+from skill2env.publish.entry import MANIFEST_NAME, TaskEntry
 from skill2env.records import (
     Attempt,
     AttemptStatus,
@@ -256,16 +256,17 @@ def open_batch(
         InfraError: boundary ``storage``; a folder cannot be written to or is in use.
     """
     from skill2env.ingest import find_skills
+    from skill2env.ingest.text import printable
 
     out, run = out.absolute(), run.absolute()
     found: dict[Path, SkillWork] = {}
     for path in paths:
         discovery = find_skills(path)
         for folder in discovery.folders:
-            found.setdefault(folder.resolve(), SkillWork(folder, folder.resolve().name))
+            found.setdefault(folder.resolve(), SkillWork(folder, printable(folder.resolve().name)))
         for diagnostic in discovery.diagnostics:
             if diagnostic.severity is not Severity.INFO:
-                progress(Event(EventKind.NOTE, str(path / diagnostic.where), diagnostic.message))
+                progress(Event(EventKind.NOTE, printable(str(path / diagnostic.where)), diagnostic.message))
     author = _make_author(config)
     _check_folders(out, run)
     folder = RunFolder(run)
@@ -296,6 +297,17 @@ def _check_folders(out: Path, run: Path) -> None:
             f"the dataset {out} and the run folder {run} lie inside each other",
             hint="give two folders beside each other with --out and --run",
         )
+    if (out / CARD_NAME).exists() and not ((out / MANIFEST_NAME).exists() or (out / INDEX_NAME).exists()):
+        raise UserError(
+            f"{out} is no dataset folder, and its {CARD_NAME} would be overwritten",
+            hint="give a new folder, or one that holds a dataset, with --out",
+        )
+    try:
+        f"{out}{run}".encode()
+    except UnicodeEncodeError:
+        raise UserError(
+            f"the name of {out} or {run} is not UTF-8", hint="give others with --out and --run"
+        ) from None
     with storage("preparing the folder", out.parent):
         out.parent.mkdir(parents=True, exist_ok=True)
     check_writable(out if out.exists() else out.parent)

@@ -147,3 +147,50 @@ def test_tables_money_and_sizes(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == "a           b\nlong value  1\nx           22\n"
     assert [dollars(n) for n in (0, 1_234, 2_500_000)] == ["$0.00", "$0.0012", "$2.50"]
     assert [size(n) for n in (5, 2048, 3 * 2**20, 5 * 2**30)] == ["5 B", "2.0 KiB", "3.0 MiB", "5.0 GiB"]
+
+
+def test_output_survives_any_name_and_any_encoding(tmp_path: Path) -> None:
+    skill = tmp_path / "skill\udcff"
+    skill.mkdir()
+    (skill / "SKILL.md").write_text("---\nname: füchse\ndescription: Use it.\n---\nText\n", encoding="utf-8")
+    for encoding in ("ascii:strict", "utf-8:strict", "utf-8:surrogateescape"):
+        environment = {**os.environ, "PYTHONIOENCODING": encoding}
+        assert call("skill", "list", str(tmp_path), env=environment).returncode == 0
+        done = call(
+            "skill", "list", str(tmp_path), "--json", env=environment, encoding="utf-8", errors="strict"
+        )
+        [listed] = json.loads(done.stdout)["skills"]
+        assert (listed["name"], listed["path"]) == ("füchse", str(skill))
+
+
+def test_a_full_or_closed_output_is_no_bug() -> None:
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        done = subprocess.run(
+            [*PROGRAM, "explain"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == ExitCode.INFRA
+    assert done.stderr == "error: the output cannot be written: No space left on device\n"
+    for closed in (">&-", "2>&-", "<&-"):
+        script = f"{sys.executable} -m skill2env.cli.main explain {closed}"
+        done = subprocess.run(["/bin/sh", "-c", script], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_nobody_reading_the_errors_changes_no_exit_code(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([*PROGRAM, "run", "show", str(tmp_path)], stderr=writer, check=False)
+    os.close(writer)
+    assert done.returncode == ExitCode.USAGE
+
+
+def test_run_list_names_what_it_cannot_read(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "ledger.sqlite").write_bytes(
+            b"no database, whatever its name says" if name == "a" else b""
+        )
+    done = call("run", "list", str(tmp_path), "--json")
+    assert done.returncode == 0
+    assert [row["status"] for row in json.loads(done.stdout)] == ["unreadable", "empty"]
+    assert call("run", "list", str(tmp_path / "absent")).returncode == ExitCode.USAGE

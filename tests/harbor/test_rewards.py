@@ -33,6 +33,7 @@ P = RewardProblem
         (b'{"a": 1, "a": 0}', None, {P.DUPLICATE}),
         (b'{"a": 1', None, {P.NOT_JSON}),
         (b'{"a": 1}\xff', None, {P.NOT_JSON}),
+        (b'{"\\ud800": 1}', None, {P.NOT_JSON}),
         (b"[" * 50_000, None, {P.NOT_JSON}),
         (b" " * (READ_LIMIT + 1), None, {P.TOO_LARGE}),
         (b'{"a": 1, "reward": 1}', b"0", {P.TEXT_DISAGREES}),

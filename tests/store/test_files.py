@@ -1,3 +1,4 @@
+import json
 import os
 import random
 import signal
@@ -140,3 +141,8 @@ def test_kill_leaves_a_whole_file(tmp_path: Path) -> None:
             assert len(data) == 200_000
             assert len(set(data)) == 1
     assert target.exists()
+
+
+def test_what_utf8_cannot_hold_is_escaped(tmp_path: Path) -> None:
+    files.write_json(tmp_path / "a.json", {"name\udcff": 1})
+    assert json.loads((tmp_path / "a.json").read_bytes()) == {"name\udcff": 1}

@@ -350,3 +350,25 @@ def test_kill_loses_nothing_that_was_reported(tmp_path: Path) -> None:
         assert ledger.query("PRAGMA integrity_check") == [{"integrity_check": "ok"}]
         for number in range(reached + 1):
             assert ledger.lookup("s", "s", {"n": number}).result == {"n": number}
+
+
+@pytest.mark.parametrize(
+    ("damage", "read"),
+    [
+        ("UPDATE attempts SET record = '{}'", lambda ledger: ledger.attempt("k")),
+        ("UPDATE attempts SET record = '{}'", lambda ledger: report.attempts(ledger, 1)),
+        ("UPDATE stage_results SET result = '['", lambda ledger: ledger.results("plan")),
+        ("UPDATE stage_results SET result = '['", lambda ledger: ledger.lookup("plan", "s", {"a": 1})),
+        ("UPDATE stage_results SET inputs = '['", lambda ledger: ledger.lookup("plan", "s", {"a": 2})),
+    ],
+)
+def test_a_damaged_record_is_no_bug(ledger: Ledger, damage: str, read: Callable[[Ledger], object]) -> None:
+    run = begin(ledger)
+    ledger.set_items(run, [Item("k", "org/k", "s")])
+    ledger.put_attempt(run, attempt("k", AttemptStatus.REJECTED, "malformed"))
+    ledger.store("plan", "s", {"a": 1}, {})
+    with ledger.transaction() as db:
+        db.execute(damage)
+    with pytest.raises(InfraError, match="is damaged") as caught:
+        read(ledger)
+    assert caught.value.boundary is Boundary.STORAGE

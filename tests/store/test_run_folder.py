@@ -65,3 +65,11 @@ def test_find_runs_and_require(tmp_path: Path) -> None:
 def test_damaged_pid_file_does_not_matter(tmp_path: Path) -> None:
     (tmp_path / "RUN.pid").write_text("[1")
     assert RunFolder(tmp_path).holder() is None
+
+
+def test_a_work_folder_of_somebody_else_is_not_emptied(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work/thesis.tex").write_text("x")
+    with pytest.raises(UserError, match="would be emptied"), RunFolder(tmp_path).locked():
+        pass
+    assert (tmp_path / "work/thesis.tex").is_file()

@@ -214,3 +214,23 @@ def test_every_member_has_advice() -> None:
     assert set(explaining._BOUNDARIES) == set(Boundary)
     covered = {rule.reason for rule in RULES} | set(explaining._REASONS)
     assert covered == set(Reason)
+
+
+def test_a_folder_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = tmp_path / "set" / "closed"
+    closed.mkdir(parents=True)
+
+    def refuse(path: Path) -> bool:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "exists", refuse)
+    with pytest.raises(UserError, match=r"cannot read .*: Permission denied"):
+        find_tasks([tmp_path])
+
+
+@pytest.mark.parametrize("place", ["set", "set/one", "set/one/logs"])
+def test_evidence_stays_out_of_tasks(builder: ModuleType, tmp_path: Path, place: str) -> None:
+    task = builder.build_task(tmp_path / "set" / "one", reference="x")
+    with pytest.raises(UserError, match="into the task"):
+        require_evidence_folder(tmp_path / place, [task])
+    assert require_evidence_folder(tmp_path / "logs", [task]).is_dir()

@@ -4,10 +4,12 @@ A verb's module is imported only when that verb is used, so that ``skill2env --h
 come from the table below.
 """
 
+import errno
 import os
 import sys
 import traceback
 from collections.abc import Iterator, MutableMapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Annotated, Any, cast
 
@@ -17,7 +19,7 @@ import typer.main
 from typer.core import TyperGroup
 
 from skill2env import __version__
-from skill2env.cli.output import ExitCode, exit_code, print_error
+from skill2env.cli.output import ExitCode, exit_code, harden_streams, print_error, tell
 from skill2env.errors import Skill2EnvError, UserError
 
 VERBS: dict[str, str] = {
@@ -35,6 +37,7 @@ VERBS: dict[str, str] = {
 """Verb -> one-line help. `skill2env.cli.VERB` holds it as `app`, a Typer."""
 
 _COMPLETION = ("install_completion", "show_completion")
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 COMPLETION_VARIABLE = "_SKILL2ENV_COMPLETE"
 
 
@@ -133,12 +136,12 @@ def run(arguments: Sequence[str]) -> int:
                 command.invoke(context)
             sys.stdout.flush()
         except KeyboardInterrupt:
-            print("\ninterrupted; run the same command again to go on", file=sys.stderr)
+            tell("\ninterrupted; run the same command again to go on")
             return ExitCode.INTERRUPTED
         except typer.Exit as stop:
             return stop.exit_code
         except typer.Abort:
-            print("nothing was done", file=sys.stderr)
+            tell("nothing was done")
             return ExitCode.USAGE
         except _UsageProblem as problem:
             return _usage(problem, as_json=as_json)
@@ -147,9 +150,13 @@ def run(arguments: Sequence[str]) -> int:
             return exit_code(error)
     except BrokenPipeError:
         # Whoever read our output has gone; a further write at exit would complain, so there is nowhere to write to.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return ExitCode.OK
-    except Exception:
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in _FULL and error.filename is None:
+            _drop_output()
+            tell(f"error: the output cannot be written: {error.strerror}")
+            return ExitCode.INFRA
         traceback.print_exc()
         print(
             f"\nskill2env {__version__} has a bug here. Please report the lines above together with the command"
@@ -158,6 +165,12 @@ def run(arguments: Sequence[str]) -> int:
         )
         return ExitCode.REJECTED
     return ExitCode.OK
+
+
+def _drop_output() -> None:
+    """Send what is still in the buffer of standard output nowhere, so that the exit does not complain."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _usage(problem: Exception, *, as_json: bool) -> int:
@@ -172,6 +185,7 @@ def _usage(problem: Exception, *, as_json: bool) -> int:
 
 def main() -> None:
     """Console script."""
+    harden_streams()
     os.environ.setdefault("HARBOR_TELEMETRY", "0")
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "true")
     if COMPLETION_VARIABLE in os.environ:

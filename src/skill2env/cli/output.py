@@ -1,9 +1,13 @@
 """What every verb shares: exit codes, JSON on standard output, messages on standard error. Imports nothing heavy."""
 
+import io
 import json
+import os
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from enum import IntEnum
+from pathlib import Path
 from typing import Any
 
 from skill2env.errors import BudgetReached, InfraError, Skill2EnvError, UserError
@@ -37,6 +41,23 @@ def exit_code(error: Skill2EnvError) -> ExitCode:
             return ExitCode.INFRA
 
 
+def harden_streams() -> None:
+    """Make the standard streams take any text: closed ones swallow it, what an encoding lacks becomes an escape."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # started with the descriptor closed
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def json_text(value: Any, *, indent: int | None = None) -> str:
+    """JSON with sorted keys that stays JSON whatever standard output can encode."""
+    # An escape of an undecodable byte (a lone surrogate) has the same form in Python and in JSON.
+    unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    return json.dumps(value, indent=indent, sort_keys=True, ensure_ascii=not unicode)
+
+
 def error_record(error: Skill2EnvError) -> dict[str, Any]:
     """The JSON form of an error: kind, message, hint and, for infra failures, the boundary."""
     kinds = {ExitCode.USAGE: "usage", ExitCode.BUDGET: "budget"}
@@ -53,16 +74,22 @@ def error_record(error: Skill2EnvError) -> dict[str, Any]:
 def print_error(error: Skill2EnvError, *, as_json: bool) -> None:
     """Print an error to standard error: one message and a hint, or one JSON object."""
     if as_json:
-        print(json.dumps(error_record(error), ensure_ascii=False), file=sys.stderr)
+        tell(json_text(error_record(error)))
         return
-    print(f"error: {error.message}", file=sys.stderr)
+    tell(f"error: {error.message}")
     if error.hint:
-        print(f"hint: {error.hint}", file=sys.stderr)
+        tell(f"hint: {error.hint}")
+
+
+def tell(text: str) -> None:
+    """Print a line to standard error; nobody there to read it changes no exit code."""
+    with suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
 
 
 def print_json(value: Any) -> None:
     """Print one JSON document with sorted keys to standard output."""
-    print(json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False))
+    print(json_text(value, indent=2))
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

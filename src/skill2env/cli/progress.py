@@ -4,6 +4,7 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 
+from skill2env.cli.output import tell
 from skill2env.progress import Event, EventKind, Progress, silent
 
 
@@ -45,11 +46,11 @@ class _Plain:
             self._reused += 1
             return
         if self._reused and event.kind is EventKind.PHASE:
-            print(f"  {self._reused} finished before", file=sys.stderr)
+            tell(f"  {self._reused} finished before")
             self._reused = 0
         text = line(event)
         if text:
-            print(text, file=sys.stderr, flush=True)
+            tell(text)
 
 
 @contextmanager

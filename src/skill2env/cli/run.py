@@ -1,12 +1,15 @@
 """``skill2env run``: list, show and audit runs."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from skill2env.cli.output import ExitCode, dollars, print_json, print_table
-from skill2env.errors import UserError
+from skill2env.errors import Skill2EnvError, UserError
+
+if TYPE_CHECKING:
+    from skill2env.store.run_folder import RunFolder
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="List, show and audit runs.")
 
@@ -20,27 +23,11 @@ def list_runs(
     as_json: AsJson = False,
 ) -> None:
     """List run folders with their latest state."""
-    from skill2env.store import report
-    from skill2env.store.ledger import Ledger
     from skill2env.store.run_folder import find_runs
 
-    rows: list[dict[str, Any]] = []
-    for folder in find_runs(root):
-        with Ledger.read(folder.ledger) as ledger:
-            listed = report.runs(ledger)
-            latest = report.latest_run(ledger)
-            counts = {"published": 0, "rejected": 0, "skipped": 0, "unfinished": 0}
-            if latest is not None:
-                for line in report.reasons(ledger, latest):
-                    counts[line.status if line.status in counts else "unfinished"] += line.count
-            status = listed[-1].status if listed else "empty"
-            if status == "running" and folder.holder() is None:
-                status = "stopped"
-            last = listed[-1].started_at if listed else ""
-            spent = report.spend(ledger).micro_dollars
-        rows.append(
-            {"run": str(folder.path), "status": status, "started": last, **counts, "micro_dollars": spent}
-        )
+    if not root.is_dir():
+        raise UserError(f"no such folder: {root}", hint="give a folder to look in")
+    rows = [_row(folder) for folder in find_runs(root)]
     if as_json:
         print_json(rows)
         return
@@ -49,6 +36,28 @@ def list_runs(
         return
     columns = ("run", "status", "started", "published", "rejected", "skipped", "unfinished")
     print_table((*columns, "spent"), [(*(r[c] for c in columns), dollars(r["micro_dollars"])) for r in rows])
+
+
+def _row(folder: "RunFolder") -> dict[str, Any]:
+    """How a run stands; a ledger that cannot be read is told as such, and the other runs are still listed."""
+    from skill2env.store import report
+    from skill2env.store.ledger import Ledger
+
+    counts = {"published": 0, "rejected": 0, "skipped": 0, "unfinished": 0}
+    row = {"run": str(folder.path), "status": "empty", "started": "", **counts, "micro_dollars": 0}
+    try:
+        with Ledger.read(folder.ledger) as ledger:
+            listed = report.runs(ledger)
+            latest = report.latest_run(ledger)
+            for line in report.reasons(ledger, latest) if latest is not None else ():
+                counts[line.status if line.status in counts else "unfinished"] += line.count
+            row["micro_dollars"] = report.spend(ledger).micro_dollars
+    except Skill2EnvError:
+        return {**row, "status": "unreadable"}
+    if listed:
+        stopped = listed[-1].status == "running" and folder.holder() is None
+        row |= {"status": "stopped" if stopped else listed[-1].status, "started": listed[-1].started_at}
+    return {**row, **counts}
 
 
 @app.command()

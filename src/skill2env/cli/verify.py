@@ -4,7 +4,6 @@ Exit codes: 0 all accepted, 1 some rejected (or with warnings under ``--fail-on 
 not be decided because the surroundings failed (this one wins over 1), 130 interrupted.
 """
 
-import json as json_module
 import tempfile
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from skill2env.cli.output import ExitCode, print_table
+from skill2env.cli.output import ExitCode, json_text, print_table
 from skill2env.cli.progress import shown
 from skill2env.errors import UserError
 
@@ -94,6 +93,7 @@ def verify(
 ) -> None:
     """Run the gates on tasks and say what they find."""
     image_map = parse_image_map(base or [])
+    from skill2env.interrupts import interruptible
     from skill2env.progress import Event, EventKind
     from skill2env.verify.gate import GateContext, Level
     from skill2env.verify.many import find_tasks, verify_many
@@ -101,7 +101,7 @@ def verify(
 
     tasks = find_tasks(paths)
     wanted = None if profile is ProfileOption.AUTO else Profile(profile.value)
-    with shown(quiet=json) as progress, _evidence_folder(evidence) as folder:
+    with interruptible(), shown(quiet=json) as progress, _evidence_folder(evidence, tasks) as folder:
         progress(Event(EventKind.PHASE, "verify", total=len(tasks)))
         choice = _choose(sandbox, image_map, allow_unlimited=allow_unlimited)
         context = GateContext(choice, folder, image_map=image_map, oracle_repeats=repeats)
@@ -179,11 +179,11 @@ def _choose(kind: SandboxOption, image_map: Mapping[str, str], *, allow_unlimite
 
 
 @contextmanager
-def _evidence_folder(wanted: Path | None) -> Generator[Path]:
+def _evidence_folder(wanted: Path | None, tasks: Sequence[Path]) -> Generator[Path]:
     from skill2env.verify.many import require_evidence_folder
 
     if wanted is not None:
-        yield require_evidence_folder(wanted)
+        yield require_evidence_folder(wanted, tasks)
         return
     with tempfile.TemporaryDirectory(prefix="skill2env-evidence-", ignore_cleanup_errors=True) as scratch:
         Path(scratch).chmod(0o755)
@@ -201,7 +201,7 @@ class _InOrder:
         self._held[judged.path] = judged
         while self._waiting and self._waiting[0] in self._held:
             item = self._held.pop(self._waiting.pop(0))
-            print(json_module.dumps(record(item), sort_keys=True, ensure_ascii=False), flush=True)
+            print(json_text(record(item)), flush=True)
 
 
 def _print_summary(judged: "Sequence[Judged]", *, kept: Path | None) -> None:

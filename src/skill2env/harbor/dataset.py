@@ -137,7 +137,8 @@ def changed_tasks(folder: Path, dataset: Dataset, folders: Iterable[tuple[str, s
     Args:
         folder: the dataset folder.
         dataset: its manifest.
-        folders: pairs of task name and sub-folder; a listed task without a folder counts as changed.
+        folders: pairs of task name and sub-folder; a listed task without a folder that can be read counts
+            as changed.
     """
     where = dict(folders)
     return tuple(
@@ -146,6 +147,13 @@ def changed_tasks(folder: Path, dataset: Dataset, folders: Iterable[tuple[str, s
             for entry in dataset.tasks
             if entry.name not in where
             or not (folder / where[entry.name]).is_dir()
-            or task_digest(folder / where[entry.name]) != entry.digest
+            or _digest_if_readable(folder / where[entry.name]) != entry.digest
         )
     )
+
+
+def _digest_if_readable(task_dir: Path) -> str:
+    try:
+        return task_digest(task_dir)
+    except OSError:
+        return ""

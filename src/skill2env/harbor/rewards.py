@@ -122,6 +122,7 @@ def _read_json(data: bytes, problems: dict[RewardProblem, str]) -> dict[str, flo
 
     try:
         value = json.loads(data.decode("utf-8"), object_pairs_hook=pairs)
+        "".join(names).encode()  # an escaped lone surrogate is no character, and nobody could write it down
     except (ValueError, RecursionError):
         problems[RewardProblem.NOT_JSON] = f"reward.json is not JSON: {_shown(data)}"
         return {}

@@ -13,7 +13,7 @@ from skill2env.publish.entry import TaskEntry, make_entry
 from skill2env.publish.notices import FOLDER_NAME, notice_folder, write_notices
 from skill2env.publish.takedown import blocking
 from skill2env.records import Candidate, Reason, Skill, Verdict, digest_bytes, digest_of
-from skill2env.store.files import copy_tree, move_into_place, staged_folder
+from skill2env.store.files import copy_tree, move_into_place, staged_folder, write_text
 
 _UNCOUNTED = "task.toml"
 
@@ -106,7 +106,7 @@ def _place(
     folder = _folder_name(name, entries)
     with staged_folder(dataset) as staged:
         copy_tree(candidate.path, staged)
-        (staged / _UNCOUNTED).write_text(task_toml(item), encoding="utf-8")
+        write_text(staged / _UNCOUNTED, task_toml(item))
         entry = make_entry(
             candidate, item.verdict, item.skill, folder=folder, digest=_harbor_digest(staged), content=content
         )

@@ -1,8 +1,9 @@
 """What the cache folder holds, what of it nobody needs any more, and how it is removed whatever ids own it.
 
-Everything in it can be downloaded or built again. The folder is the user's to choose (``SKILL2ENV_CACHE``), so nothing is
-removed but what is made there, and links are removed and never followed. Layers tell by the time of their ``layer.json`` when they were used
-last; a base is needed while an index file names it; scratch folders are needed while their process lives.
+Everything in it can be downloaded or built again. The folder is the user's to choose (``SKILL2ENV_CACHE``), so nothing
+is removed but what is made there, and links are removed and never followed. Layers tell by the time of their
+``layer.json`` when they were used last; a base is needed while an index file names it; scratch folders are needed while
+their process lives.
 """
 
 import contextlib

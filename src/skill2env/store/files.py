@@ -79,8 +79,8 @@ def write_bytes(path: Path, data: bytes, *, mode: int = 0o644) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write `text` as UTF-8 with the line ends it has; see `write_bytes`."""
-    write_bytes(path, text.encode())
+    """Write `text` as UTF-8 with the line ends it has, lone surrogates as escapes; see `write_bytes`."""
+    write_bytes(path, text.encode(errors="backslashreplace"))
 
 
 def write_json(path: Path, value: Any) -> None:

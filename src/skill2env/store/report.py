@@ -81,7 +81,7 @@ def attempts(ledger: Ledger, run: int) -> list[Attempt]:
         "SELECT a.record FROM items i JOIN attempts a ON a.key = i.attempt_key WHERE i.run = ? ORDER BY i.position",
         (run,),
     )
-    return [Attempt.model_validate_json(row["record"]) for row in rows]
+    return [ledger.attempt_from(row["record"]) for row in rows]
 
 
 def reasons(ledger: Ledger, run: int) -> list[ReasonRow]:

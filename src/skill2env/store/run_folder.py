@@ -26,6 +26,7 @@ from skill2env.errors import Boundary, InfraError, UserError
 from skill2env.store.files import check_writable, storage, sweep, write_json
 
 LEDGER_NAME = "ledger.sqlite"
+_LOCK_NAME = "RUN.lock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +67,13 @@ class RunFolder:
         The lock is the kernel's and ends with the process, however it ends.
 
         Raises:
+            UserError: no run was ever here, and what lies here would be emptied.
             InfraError: boundary ``storage``; another process works here (named by its pid), or the folder cannot be
                 written to.
         """
+        self._refuse_foreign()
         check_writable(self.path)
-        lock = FileLock(self.path / "RUN.lock", timeout=0)
+        lock = FileLock(self.path / _LOCK_NAME, timeout=0)
         with storage("locking", self.path):
             try:
                 lock.acquire()
@@ -111,6 +114,16 @@ class RunFolder:
                 f"{self.path} is not a run folder: it has no {LEDGER_NAME}",
                 hint="`skill2env run list` shows the runs below a folder",
             )
+
+    def _refuse_foreign(self) -> None:
+        if self.ledger.exists() or (self.path / _LOCK_NAME).exists():
+            return
+        with suppress(OSError):
+            if any(self.work.iterdir()):
+                raise UserError(
+                    f"{self.path} is no run folder, and its {self.work.name}/ would be emptied",
+                    hint="give a new folder, or one that holds a run, with --run",
+                )
 
     def _busy(self) -> InfraError:
         holder = self.holder()

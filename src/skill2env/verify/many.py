@@ -33,13 +33,18 @@ def find_tasks(paths: Sequence[Path]) -> list[Path]:
     overlooked. Hidden folders are left out.
 
     Raises:
-        UserError: a path does not exist, or there is no task at all.
+        UserError: a path does not exist, a folder cannot be read, or there is no task at all.
     """
     found: set[Path] = set()
     for path in paths:
         if not path.is_dir():
             raise UserError(f"no such folder: {path}", hint="give a task directory or a folder of them")
-        below = list(_below(path, _NESTING))
+        try:
+            below = list(_below(path, _NESTING))
+        except OSError as error:
+            raise UserError(
+                f"cannot read {error.filename}: {error.strerror}", hint="give folders that you may read"
+            ) from None
         if not below:
             raise UserError(f"no task in {path}", hint="a task directory holds task.toml and instruction.md")
         found.update(item.resolve() for item in below)
@@ -137,12 +142,24 @@ def worst(judged: Sequence[Judged]) -> VerdictStatus:
     return VerdictStatus.ACCEPTED
 
 
-def require_evidence_folder(folder: Path) -> Path:
+def require_evidence_folder(folder: Path, tasks: Sequence[Path] = ()) -> Path:
     """Make the evidence folder.
 
+    Args:
+        folder: where logs go, one folder a task.
+        tasks: resolved paths of the tasks, which the logs must not be mixed with.
+
     Raises:
+        UserError: it is, holds or lies in a task.
         InfraError: it cannot be made or written; boundary ``storage``.
     """
+    place = folder.resolve()
+    for task in tasks:
+        if place in (task, task.parent) or task in place.parents:
+            raise UserError(
+                f"the evidence would be written into the task {task}",
+                hint="give a folder of its own with --evidence",
+            )
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
