@@ -168,7 +168,7 @@ def test_another_author_into_the_same_folder(
         make(other, spec, skill, skill_dir, tmp_path / "w", 0)
 
 
-def test_two_skills_of_one_name(spec: TaskSpec, skill: Skill, skill_dir: Path, tmp_path: Path) -> None:
+def test_two_skills_of_one_name(skill: Skill, skill_dir: Path, tmp_path: Path) -> None:
     recorder = RecordingAuthor(ScriptedAuthor(), tmp_path / "rec")
     twin = skill.model_copy(update={"digest": "sha256:" + "ab" * 32})
     for one in (skill, twin):

@@ -218,7 +218,7 @@ def test_unlisted_task(recordings: Path, replay: Callable[..., Any]) -> None:
     assert "does not list settle-ledger/0" in result.detail
 
 
-def test_stale(recordings: Path, replay: Callable[..., Any]) -> None:
+def test_stale(replay: Callable[..., Any]) -> None:
     changed = "sha256:" + "cd" * 32
     result = replay(digest=changed)
     assert result.reason is SkipReason.NO_RECORDING
@@ -227,7 +227,7 @@ def test_stale(recordings: Path, replay: Callable[..., Any]) -> None:
     assert isinstance(replay(digest=changed, accept_stale=True), Candidate)
 
 
-def test_unknown_skill(recordings: Path, replay: Callable[..., Any]) -> None:
+def test_unknown_skill(replay: Callable[..., Any]) -> None:
     result = replay(digest="sha256:" + "cd" * 32, slug="other", accept_stale=True)
     assert result.detail == "no recording of other (there are: closing)"
 

@@ -63,7 +63,7 @@ def test_link_to_a_folder_is_not_walked(source: Path, tmp_path: Path) -> None:
     assert not any("secret" in path for path in taken.files)
 
 
-def test_special_files(source: Path, tmp_path: Path) -> None:
+def test_special_files(source: Path) -> None:
     os.mkfifo(source / "pipe")
     with socket.socket(socket.AF_UNIX) as server:
         here = Path.cwd()

@@ -236,7 +236,7 @@ def test_many_trials_at_once(task: Make, trial: Run) -> None:
     )
 
 
-def test_cancelling_stops_a_running_trial(builder: ModuleType, task: Make, trial: Run) -> None:
+def test_cancelling_stops_a_running_trial(task: Make, trial: Run) -> None:
     folder = task(changes={"solution/solve.sh": "#!/bin/bash\nsleep 100\n"})
     raised: list[BaseException] = []
 

@@ -14,7 +14,7 @@ pytest.importorskip("huggingface_hub", reason="the extra 'huggingface' is not in
 
 
 @pytest.fixture
-def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     spec = importlib.util.spec_from_file_location("hub_stand_in", Path(__file__).with_name("hub_stand_in.py"))
     assert spec is not None
     assert spec.loader is not None

@@ -374,6 +374,8 @@ def test_cancelling_a_build_ends_it(environment: Callable[..., NamespaceEnvironm
             await asyncio.sleep(0.1)
             if running("sleep 86999"):
                 break
+        else:
+            raise AssertionError("the build never started")
         task.cancel()
         await asyncio.wait([task])
         await env.stop(delete=True)

@@ -373,7 +373,7 @@ def test_descriptors_are_given_back(rootfs: Path) -> None:
     assert count() == outside
 
 
-def test_image_without_python(rootfs: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_image_without_python(rootfs: Path) -> None:
     with Sandbox(SandboxSpec(layers=(rootfs,))) as box:
         upper = box._scratch.upper  # pyright: ignore[reportPrivateUsage, reportOptionalMemberAccess]
         sh(box, "rm /usr/bin/python3")

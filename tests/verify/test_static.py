@@ -63,7 +63,7 @@ def test_name_that_is_no_text(make_task: Make, context: GateContext) -> None:
     report.hits[0].where.encode()
 
 
-def test_links_and_special_files(make_task: Make, context: GateContext, tmp_path: Path) -> None:
+def test_links_and_special_files(make_task: Make, context: GateContext) -> None:
     task = make_task()
     (task / "environment" / "inside").symlink_to("numbers.txt")
     (task / "environment" / "outside").symlink_to("/etc/passwd")
