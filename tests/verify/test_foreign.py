@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -113,16 +114,50 @@ def test_open_network_is_run_without_one(foreign: Make, context: GateContext) ->
     assert "network-open" in {finding.code for finding in verdict.findings}
 
 
-def test_task_that_may_need_its_network_gets_no_verdict(foreign: Make, context: GateContext) -> None:
+RAW = "#!/bin/bash\nset -e\nexec 3<>/dev/tcp/example.org/80\n"
+FETCH = """#!/bin/bash
+set -e
+python3 -c "import urllib.request as u; u.urlopen('http://no-such-host.invalid/')"
+"""
+
+
+@pytest.mark.parametrize(
+    ("solve", "network", "boundary", "told"),
+    [
+        (RAW, True, "sandbox", "--sandbox docker"),
+        (FETCH, True, "network", "could not reach no-such-host.invalid:80"),
+        (FETCH, False, "sandbox", "--offline"),
+    ],
+)
+def test_task_that_may_need_its_network_gets_no_verdict(
+    foreign: Make,
+    context: GateContext,
+    monkeypatch: pytest.MonkeyPatch,
+    solve: str,
+    network: bool,
+    boundary: str,
+    told: str,
+) -> None:
+    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    task = foreign(
+        **{"task.toml": FOREIGN_CONFIG.replace("no-network", "public"), "solution/solve.sh": solve}
+    )
+    verdict = verify(task, profile=Profile.FOREIGN, context=replace(context, network=network))
+    assert (verdict.status, verdict.boundary) == (VerdictStatus.INFRA, boundary), verdict.message
+    assert told in verdict.message
+
+
+def test_a_task_that_fails_with_its_network_too_is_rejected(foreign: Make, context: GateContext) -> None:
+    """Its request was answered (by a refusal: the address is private), so the network is not to blame."""
     task = foreign(
         **{
             "task.toml": FOREIGN_CONFIG.replace("no-network", "public"),
-            "solution/solve.sh": "#!/bin/bash\nset -e\nexec 3<>/dev/tcp/example.org/80\n",
+            "solution/solve.sh": FETCH.replace("no-such-host.invalid", "192.168.0.1"),
         }
     )
     verdict = verify(task, profile=Profile.FOREIGN, context=context)
-    assert (verdict.status, verdict.boundary) == (VerdictStatus.INFRA, "sandbox")
-    assert "--sandbox docker" in verdict.message
+    assert (verdict.status, verdict.reason) == (VerdictStatus.REJECTED, Reason.ORACLE_ERROR), verdict.message
 
 
 def test_what_our_builder_lacks_gets_no_verdict(foreign: Make, context: GateContext) -> None:

@@ -89,6 +89,9 @@ def verify(
     allow_unlimited: Annotated[
         bool, typer.Option(help="Run even where this machine cannot enforce a requested limit.")
     ] = False,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Give no task a network, also where it asks for one.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON record a task, one a line.")] = False,
 ) -> None:
     """Run the gates on tasks and say what they find."""
@@ -104,7 +107,9 @@ def verify(
     with interruptible(), shown(quiet=json) as progress, _evidence_folder(evidence, tasks) as folder:
         progress(Event(EventKind.PHASE, "verify", total=len(tasks)))
         choice = _choose(sandbox, image_map, allow_unlimited=allow_unlimited)
-        context = GateContext(choice, folder, image_map=image_map, oracle_repeats=repeats)
+        context = GateContext(
+            choice, folder, image_map=image_map, oracle_repeats=repeats, network=not offline
+        )
         printer = _InOrder(tasks, enabled=json)
 
         def done(judged: "Judged") -> None:

@@ -6,12 +6,13 @@ from skill2env.verify.config import facts_of
 from skill2env.verify.gate import GateContext, Hit, Report, Subject, rejecting
 from skill2env.verify.oracle import solution_hits
 from skill2env.verify.rules import Profile
-from skill2env.verify.trials import judged_trial, refuse_if_cut_off
+from skill2env.verify.trials import judged_trial, online_when_needed
 
 NAME = "agreement"
 _OTHER = {"separate": "shared", "shared": "separate"}
 
 
+@online_when_needed
 def check(subject: Subject, context: GateContext) -> Report:
     """Repeat the Oracle in fresh containers."""
     runs = list(_runs(subject, context))
@@ -20,7 +21,6 @@ def check(subject: Subject, context: GateContext) -> Report:
     hits: list[Hit] = []
     for label, mode in runs:
         hits += _repeat(subject, context, label, mode)
-    refuse_if_cut_off(subject, context, hits)
     return Report(hits, {label: not any(hit.where == label for hit in hits) for label, _ in runs})
 
 

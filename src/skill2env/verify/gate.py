@@ -47,6 +47,8 @@ class GateContext:
     """Folder for logs and trials; each gate writes below its own name. The caller keeps or removes it."""
     image_map: Mapping[str, str] = field(default_factory=dict[str, str])
     """Image references of other people's Dockerfiles to names of our catalog."""
+    network: bool = True
+    """Whether a task that fails without the network it asks for may have it."""
     oracle_repeats: int = 2
     """Runs of the reference solution in the task's own mode, the first one included."""
     infra_retries: int = 2
@@ -68,6 +70,8 @@ class Subject:
     """Given by `create`; None for published and foreign tasks."""
     facts: TaskFacts | None = None
     image: "BuiltImage | None" = None
+    online: bool = False
+    """True once it has been run with the network that it asks for."""
     nop: TrialOutcome | None = None
     oracle: TrialOutcome | None = None
 

@@ -5,14 +5,15 @@ from skill2env.verify.trials import (
     failure_hits,
     judged_trial,
     metric_values,
+    online_when_needed,
     portable_hits,
-    refuse_if_cut_off,
     weakness_values,
 )
 
 NAME = "nop"
 
 
+@online_when_needed
 def check(subject: Subject, context: GateContext) -> Report:
     """Run Harbor's agent that does nothing, in a fresh container."""
     outcome = judged_trial(subject, context, "nop", folder=NAME, label="trial")
@@ -23,7 +24,6 @@ def check(subject: Subject, context: GateContext) -> Report:
     if earned:
         shown = ", ".join(f"{name} = {value:g}" for name, value in sorted(earned.items()))
         hits.append(Hit("nop-rewarded", f"doing nothing earns {shown}"))
-    refuse_if_cut_off(subject, context, hits)
     if reward.metrics:
         hits += portable_hits(outcome, reward, subject)
     return Report(hits, {**metric_values(reward), **weakness_values(outcome)})

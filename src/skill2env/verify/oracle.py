@@ -7,13 +7,14 @@ from skill2env.verify.trials import (
     failure_hits,
     judged_trial,
     metric_values,
+    online_when_needed,
     portable_hits,
-    refuse_if_cut_off,
 )
 
 NAME = "oracle"
 
 
+@online_when_needed
 def check(subject: Subject, context: GateContext) -> Report:
     """Run Harbor's agent that plays solution/solve.sh, in a fresh container."""
     outcome = judged_trial(subject, context, "oracle", folder=NAME, label="trial")
@@ -22,7 +23,6 @@ def check(subject: Subject, context: GateContext) -> Report:
     hits = solution_hits(outcome, reward)
     if not rejecting(hits, subject.profile) and subject.nop is not None:
         hits += _same_names(reward, subject.nop.reward())
-    refuse_if_cut_off(subject, context, hits)
     if reward.metrics:
         hits += portable_hits(outcome, reward, subject)
     return Report(hits, {**metric_values(reward), "exit_code": outcome.solve_exit_code or 0})

@@ -5,6 +5,8 @@ has happened twice the same way.
 """
 
 import dataclasses
+import functools
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -14,8 +16,9 @@ from skill2env.harbor.outcome import TrialOutcome, TrialPhase
 from skill2env.harbor.rewards import TOLERANCE, TOTAL, Reward, RewardProblem, mean
 from skill2env.harbor.trial import run_trial
 from skill2env.verify.config import facts_of
-from skill2env.verify.gate import GateContext, Hit, Subject, rejecting
+from skill2env.verify.gate import GateContext, GateFunction, Hit, Report, Subject, rejecting
 from skill2env.verify.metrics import MAX_METRICS, metric_sources
+from skill2env.verify.rules import Profile
 
 _REWARD_FAILURES = frozenset(
     {"RewardFileNotFoundError", "RewardFileEmptyError", "VerifierOutputParseError", "ValidationError"}
@@ -78,11 +81,76 @@ def _refuse_host_variables(subject: Subject) -> None:
 
 
 def runs_offline(subject: Subject, context: GateContext) -> bool:
-    """Whether a task that asks for a network is run without one, because our sandbox gives none."""
+    """Whether a task that asks for a network is run without one: most need none, and offline runs repeat."""
     facts = facts_of(subject)
-    if isinstance(facts, Hit) or context.sandbox.name != "namespace":
+    if subject.online or isinstance(facts, Hit) or context.sandbox.name != "namespace":
         return False
     return any(mode != "no-network" for mode in facts.networks.values())
+
+
+def online_when_needed(check: GateFunction) -> GateFunction:
+    """A gate that is run again with the task's own network when it rejects a task that was run without.
+
+    Raises (the returned gate):
+        InfraError: the task needs a network and may not have it, the network failed, or it may need more of one than
+            a proxy gives; not transient.
+    """
+    folder = check.__module__.rpartition(".")[2]  # each gate keeps its trials below its own name
+
+    @functools.wraps(check)
+    def gate(subject: Subject, context: GateContext) -> Report:
+        report = check(subject, context)
+        if not _undecided(report, subject) or not runs_offline(subject, context):
+            return report
+        if not context.network:
+            raise _no_verdict(report, subject, "was run without it", hint="run it without --offline")
+        subject.online = True
+        report = check(subject, context)
+        if _undecided(report, subject):
+            _blame_the_network(report, subject, context.evidence / folder)
+        return report
+
+    return gate
+
+
+def _undecided(report: Report, subject: Subject) -> list[Hit]:
+    """Rejections that a missing network may have caused; a reward for doing nothing is none of them."""
+    return [hit for hit in rejecting(report.hits, subject.profile) if hit.code != "nop-rewarded"]
+
+
+def _blame_the_network(report: Report, subject: Subject, evidence: Path) -> None:
+    """Give no verdict on a task whose network did not carry what it asked for."""
+    requests = [
+        json.loads(line)
+        for log in sorted(evidence.rglob("network-*.jsonl"))
+        for line in log.read_text(encoding="utf-8").splitlines()
+    ]
+    failed = [entry for entry in requests if entry["verdict"] == "failed"]
+    if failed:
+        first = failed[0]
+        raise _no_verdict(
+            report,
+            subject,
+            f"could not reach {first['host']}:{first['port']} ({first['detail']})",
+            boundary=Boundary.NETWORK,
+            hint="check this machine's network, then run again",
+        )
+    if not requests:
+        raise _no_verdict(
+            report,
+            subject,
+            "did not use it through HTTP, which is all there is here",
+            hint="run it with --sandbox docker",
+        )
+
+
+def _no_verdict(
+    report: Report, subject: Subject, what: str, *, hint: str, boundary: Boundary = Boundary.SANDBOX
+) -> InfraError:
+    first = _undecided(report, subject)[0]
+    return InfraError(
+        boundary, f"the task asks for a network and {what}: {first.message}", hint=hint, transient=False
+    )
 
 
 def _until_certain(
@@ -136,10 +204,11 @@ def failure_hits(outcome: TrialOutcome, reward: Reward, *, otherwise: str) -> li
         if failure.type not in _REWARD_FAILURES:
             return [Hit(otherwise, f"{failure.phase.value} failed: {text}")]
     hits = [Hit(problem.value, message) for problem, message in reward.problems.items()]
-    if not hits and (failure is not None or not outcome.valid or not reward.metrics):
-        hits = [
-            Hit(otherwise, "Harbor does not count the reward" if failure is None else failure.message[:300])
-        ]
+    refused = failure is not None or not outcome.valid or not reward.metrics
+    # A problem that is mild beside a good reward.json is not mild where nothing else was read.
+    if refused and not rejecting(hits, Profile.FOREIGN):
+        text = "Harbor does not count the reward" if failure is None else failure.message[:300]
+        hits.append(Hit(otherwise, text))
     return hits
 
 
@@ -182,19 +251,3 @@ def weakness_values(outcome: TrialOutcome) -> dict[str, float | int | str | bool
     if outcome.absent_limits:
         values["absent_limits"] = ", ".join(outcome.absent_limits)
     return values
-
-
-def refuse_if_cut_off(subject: Subject, context: GateContext, hits: list[Hit]) -> None:
-    """Say nothing about a task that wanted a network and failed without it.
-
-    Raises:
-        InfraError: the failure may be the missing network's; not transient.
-    """
-    undecided = [hit for hit in rejecting(hits, subject.profile) if hit.code != "nop-rewarded"]
-    if undecided and runs_offline(subject, context):
-        raise InfraError(
-            Boundary.SANDBOX,
-            f"the task asks for a network, which this sandbox does not give: {undecided[0].message}",
-            hint="run it with --sandbox docker",
-            transient=False,
-        )
