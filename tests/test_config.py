@@ -19,7 +19,7 @@ def test_shipped_configs_exist() -> None:
 def test_every_shipped_config_loads(path: Path) -> None:
     config = load_config(path)
     if config.author.recordings is not None:
-        assert config.author.recordings.is_absolute() or config.author.recordings.parts
+        assert config.author.recordings.is_dir(), "relative to the configuration file"
 
 
 def write(tmp_path: Path, text: str) -> Path:

@@ -157,6 +157,7 @@ def test_the_reverse_change_restores_every_byte(
     module = parcel_project.modules["parcel_rates.py"]
     sites = [site for site in find_sites(module.file, module.source) if site.function]
     pairs = [(a, b) for a in sites[::5] for b in sites[::7] if a.edit.end < b.edit.start][:20]
+    assert pairs
     for number, pair in enumerate(pairs):
         broken = module.source.apply(*(site.edit for site in pair))
         plan = Design(tuple(Fault(site, (), ()) for site in pair), {module.file: broken}, ())
