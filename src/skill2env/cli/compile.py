@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skill2env.cli.output import ExitCode, print_json
+from skill2env.cli.output import print_json
 
 if TYPE_CHECKING:
     from skill2env.batch import BatchOutcome
@@ -46,7 +46,9 @@ def compile(  # noqa: A001
     seed: Annotated[int | None, typer.Option(help="Another seed gives other axes.", show_default="0")] = None,
     solution: Annotated[
         str | None,
-        typer.Option(help="'informed' or 'blind': whether the solver sees tests/.", show_default="informed"),
+        typer.Option(
+            help="'informed' or 'blind': whether the solution session sees tests/.", show_default="informed"
+        ),
     ] = None,
     workers: Annotated[
         int | None, typer.Option(help="Items worked on at once; never changes a result.", show_default="2")
@@ -76,8 +78,9 @@ def compile(  # noqa: A001
     is final (rejections included), 2 usage, 3 infrastructure failed or items are pending, 4 the budget is reached,
     130 interrupted.
     """
-    from skill2env.batch import BatchStatus, compile_batch
+    from skill2env.batch import compile_batch
     from skill2env.cli.progress import shown
+    from skill2env.cli.summary import EXIT_CODES
     from skill2env.config import load_config
 
     flags = {
@@ -104,13 +107,7 @@ def compile(  # noqa: A001
         print_json(outcome.document())
     else:
         _print(outcome)
-    codes = {
-        BatchStatus.FINISHED: ExitCode.OK,
-        BatchStatus.PENDING: ExitCode.INFRA,
-        BatchStatus.BUDGET: ExitCode.BUDGET,
-        BatchStatus.INTERRUPTED: ExitCode.INTERRUPTED,
-    }
-    raise typer.Exit(codes[outcome.status])
+    raise typer.Exit(EXIT_CODES[outcome.status])
 
 
 def _print(outcome: "BatchOutcome") -> None:

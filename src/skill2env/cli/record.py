@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from skill2env.cli.output import ExitCode, print_json
+from skill2env.cli.output import print_json
 
 app = typer.Typer(add_completion=False)
 
@@ -59,9 +59,9 @@ def record(
     published to --out. Run the same command again to go on after an interruption. Exit codes as for compile.
     """
     from skill2env.authors.recording import find_recordings
-    from skill2env.batch import BatchStatus, compile_batch
+    from skill2env.batch import compile_batch
     from skill2env.cli.progress import shown
-    from skill2env.cli.summary import print_reasons, print_spend
+    from skill2env.cli.summary import EXIT_CODES, print_reasons, print_spend
     from skill2env.config import load_config
 
     target = to.absolute()
@@ -95,13 +95,7 @@ def record(
         print_spend(outcome.spend)
         for item in stored:
             print(f"{item.folder}: {len(item.index.tasks)} tasks")
-    codes = {
-        BatchStatus.FINISHED: ExitCode.OK,
-        BatchStatus.PENDING: ExitCode.INFRA,
-        BatchStatus.BUDGET: ExitCode.BUDGET,
-        BatchStatus.INTERRUPTED: ExitCode.INTERRUPTED,
-    }
-    raise typer.Exit(codes[outcome.status])
+    raise typer.Exit(EXIT_CODES[outcome.status])
 
 
 def _check(target: Path, run: Path) -> None:

@@ -1,11 +1,19 @@
-"""The reasons table and the bill, as `compile` and `run show` print them."""
+"""How a batch ended: the reasons table and the bill as `compile` and `run show` print them, and the exit code."""
 
 from collections.abc import Sequence
 
-from skill2env.cli.output import dollars, print_table
+from skill2env.batch import BatchStatus
+from skill2env.cli.output import ExitCode, dollars, print_table
 from skill2env.errors import Boundary
 from skill2env.records import Reason, SkipReason, meanings
 from skill2env.store.report import ReasonRow, Spend
+
+EXIT_CODES = {
+    BatchStatus.FINISHED: ExitCode.OK,
+    BatchStatus.PENDING: ExitCode.INFRA,
+    BatchStatus.BUDGET: ExitCode.BUDGET,
+    BatchStatus.INTERRUPTED: ExitCode.INTERRUPTED,
+}
 
 
 def print_reasons(rows: Sequence[ReasonRow]) -> None:
