@@ -97,15 +97,16 @@ def _diagnostics() -> str:
 
 
 def _bases() -> str:
-    from skill2env.sandbox.catalog import CATALOG
+    from skill2env.sandbox.catalog import CATALOG, COMMON
 
-    rows = "".join(
-        f"| `{base.name}` | {base.suite} | {', '.join(f'`{name}`' for name in base.packages)} |"
-        f" {', '.join(f'`{name}`' for name in base.stands_for)} |\n"
-        for base in CATALOG.values()
-    )
+    rows = ""
+    for base in CATALOG.values():
+        own = ", ".join(f"`{name}`" for name in base.packages if name not in COMMON)
+        rows += f"| `{base.name}` | {_cell(base.about)} | {own} | {base.megabytes} MB |\n"
+    common = ", ".join(f"`{name}`" for name in COMMON)
     return (
-        f"| name | Debian | packages beside the essential ones | may stand for |\n|---|---|---|---|\n{rows}"
+        f"| name | for | packages | size, about |\n|---|---|---|---|\n{rows}\n"
+        f"Each also holds what Debian calls essential or required, and {common}. Recommended packages are left out.\n"
     )
 
 

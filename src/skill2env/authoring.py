@@ -14,6 +14,7 @@ from skill2env.authors.protocol import identity_for
 from skill2env.create import CreateRejected, FolderCache, Host, create
 from skill2env.create.freeze import scan
 from skill2env.records import Candidate, Skipped, TaskContract, Verdict, VerdictStatus, digest_of
+from skill2env.sandbox.catalog import lookup
 from skill2env.store.files import move_into_place
 from skill2env.verify.gate import GateContext
 from skill2env.verify.rules import Profile
@@ -88,8 +89,8 @@ def _host(batch: Batch, item: ItemWork) -> Host:
         check_solution=solution,
         solution_feedback=solution.feedback,
         render_task_toml=render_task_toml,
-        base_image=batch.parts.bases.get,
-        bases=tuple(batch.parts.bases),
+        base_image=batch.parts.base_image,
+        bases={name: lookup(name).about for name in batch.parts.bases},
         record_seal=batch.ledger.add_freeze,
         note_session=lambda note: batch.note_session(note, author),
         before_session=batch.before_session,

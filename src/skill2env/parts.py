@@ -34,7 +34,25 @@ class Parts:
 
     @cached_property
     def bases(self) -> dict[str, str]:
-        """Catalog name -> reference with digest, as Dockerfiles name it. Built on first use, about half a minute."""
+        """Catalog name -> what its content depends on, for the ledger; their order is the order in prompts.
+
+        That is the reference for the default base, and the recipe for the others, which are built when a Dockerfile
+        names them: what is offered to authors must not depend on what this machine happens to have built.
+        """
+        from skill2env.sandbox.catalog import CATALOG, DEFAULT_BASE
+        from skill2env.sandbox.rootfs import recipe_digest
+
+        found = {name: recipe_digest(name) for name in CATALOG}
+        return {**found, DEFAULT_BASE: self.base_image(DEFAULT_BASE) or ""}
+
+    def base_image(self, name: str) -> str | None:
+        """Reference with digest of a catalog base, as Dockerfiles name it; None for a name not in the catalog.
+
+        A base is built on its first use, half a minute for the default and some minutes for the largest.
+
+        Raises:
+            InfraError: it cannot be built.
+        """
         from skill2env.sandbox.catalog import CATALOG
         from skill2env.sandbox.rootfs import ensure_base
 
@@ -42,7 +60,7 @@ class Parts:
             self._progress(Event(EventKind.NOTE, "base image", text))
 
         with self._lock:
-            return {name: ensure_base(name, progress=tell).reference for name in sorted(CATALOG)}
+            return ensure_base(name, progress=tell).reference if name in CATALOG else None
 
     @cached_property
     def gates(self) -> "GateContext":

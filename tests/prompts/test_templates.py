@@ -51,7 +51,7 @@ def variables(name: str) -> dict[str, Any]:
             "spec": spec,
             "axes": [(axis, value, axis_meaning(axis, value)) for axis, value in axes.items()],
             "turns": "5 to 10",
-            "bases": ["debian-bookworm"],
+            "bases": {"debian-bookworm": "shell tools"},
             "limits": DEFAULT_LIMITS,
         }
     common = {"contract": contract, "informed": True}

@@ -65,4 +65,4 @@ def test_parts_of_a_reference() -> None:
 @pytest.mark.parametrize("entry", catalog.CATALOG.values(), ids=list(catalog.CATALOG))
 def test_every_base_has_what_the_design_promises(entry: catalog.Base) -> None:
     assert {"python3", "ca-certificates", "procps", "tmux", "bash"} <= set(entry.packages)
-    assert catalog.catalog_name(entry.public) == entry.name
+    assert catalog.catalog_name(entry.public) == catalog.DEFAULT_BASE

@@ -142,7 +142,7 @@ def test_a_base_of_an_older_recipe_or_without_files_is_not_used(empty_cache: Pat
             "digest": "sha256:1",
             "folder": "f",
             "epoch": 1,
-            "recipe": rootfs._recipe("debian-bookworm"),
+            "recipe": rootfs.recipe_digest("debian-bookworm"),
             **changes,
         }
         index.write_text(json.dumps(record))

@@ -53,7 +53,7 @@ class FakeHost:
             solution_feedback=lambda _, informed: f"{self.feedback} ({'informed' if informed else 'blind'})",
             render_task_toml=self._toml,
             base_image={"debian-bookworm": FAKE_REFERENCE}.get,
-            bases=("debian-bookworm",),
+            bases={"debian-bookworm": "shell tools"},
             record_seal=self._seal,
             note_session=self.notes.append,
             before_session=self._before,

@@ -43,8 +43,8 @@ class Host:
     """task.toml without ``[metadata]``. May raise UserError for a contract that Harbor's schema refuses."""
     base_image: Callable[[str], str | None]
     """Catalog name -> reference with digest to write into the Dockerfile; None for a name not in the catalog."""
-    bases: tuple[str, ...]
-    """Names of the catalog, for prompts and messages."""
+    bases: Mapping[str, str]
+    """Names of the catalog and what each is for, for prompts and messages."""
     record_seal: Callable[[str, str, Mapping[str, str]], None]
     """(task name, freeze digest, path -> mode and digest): the ledger's entry. Called once, at the seal."""
     note_session: Callable[[SessionNote], None] = _nothing

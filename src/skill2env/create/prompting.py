@@ -1,5 +1,6 @@
 """The prompts of the create phases, filled in."""
 
+from collections.abc import Mapping
 from functools import cache
 
 from skill2env.authors.workspace import CollectLimits
@@ -16,7 +17,7 @@ def create_prompt_digest() -> str:
     return digest_of({name: prompt_digest(name) for name in ("contract", "solution", "repair")})
 
 
-def contract_prompt(spec: TaskSpec, bases: tuple[str, ...], limits: CollectLimits) -> str:
+def contract_prompt(spec: TaskSpec, bases: Mapping[str, str], limits: CollectLimits) -> str:
     """Prompt of the contract session."""
     values = spec.axes.model_dump()
     low, high = TURNS.get(spec.axes.complexity, (0, 0))

@@ -197,7 +197,7 @@ class _Job:
             text = (self.task / DOCKERFILE).read_bytes().decode()
         except UnicodeDecodeError:
             raise rejected(Reason.DOCKERFILE_RULE, f"{DOCKERFILE} is not UTF-8 text") from None
-        pinned = pin_base(text, self.desk.host.base_image, self.desk.host.bases)
+        pinned = pin_base(text, self.desk.host.base_image, tuple(self.desk.host.bases))
         self.base = pinned.name
         _write(self.task / DOCKERFILE, pinned.text)
 

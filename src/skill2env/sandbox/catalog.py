@@ -3,13 +3,32 @@
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from skill2env.errors import UserError
 
 REGISTRY_VARIABLE = "SKILL2ENV_REGISTRY"
 DEFAULT_REGISTRY = "localhost:5000/skill2env"
 """Where published Dockerfiles say the base lives, unless the setting names another place."""
+
+
+DEFAULT_BASE = "debian-bookworm"
+"""What there is on every machine: trials, builds and authors stand on it unless a Dockerfile names another base."""
+
+COMMON = ("usr-is-merged", "apt", "bash", "ca-certificates", "procps", "python3", "tmux")
+"""What agents, the harness and verifiers need in every base."""
+
+_GROUPS = {
+    "./etc/gshadow": 42,
+    "./etc/shadow": 42,
+    "./usr/bin/chage": 42,
+    "./usr/bin/expiry": 42,
+    "./usr/lib/x86_64-linux-gnu/utempter/utempter": 43,
+    "./usr/lib/aarch64-linux-gnu/utempter/utempter": 43,
+    "./usr/sbin/unix_chkpwd": 42,
+    "./var/local": 50,
+    "./var/mail": 8,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,37 +40,63 @@ class Base:
     """Debian suite it is built from."""
     packages: tuple[str, ...]
     """Besides everything essential and required."""
-    stands_for: tuple[str, ...]
-    """Public references that may be mapped to it (see `stand_in`)."""
-
-    groups: Mapping[str, int]
+    about: str
+    """What it is for, in a few words."""
+    megabytes: int
+    """Size of its files, about."""
+    stands_for: tuple[str, ...] = ()
+    """Public references that it may silently take the place of: those whose Dockerfiles cannot tell the difference."""
+    groups: Mapping[str, int] = field(default_factory=lambda: _GROUPS)
     """Files whose group is not root, with Debian's static group id."""
-
-    @property
-    def public(self) -> str:
-        """The public image and tag it is bound to."""
-        return self.stands_for[0]
+    public: str = "debian:bookworm-slim"
+    """The public image and tag it is bound to; with its `packages` installed, that is the same system."""
 
 
 CATALOG: dict[str, Base] = {
     base.name: base
     for base in (
         Base(
-            name="debian-bookworm",
+            name=DEFAULT_BASE,
             suite="bookworm",
-            packages=("usr-is-merged", "apt", "bash", "ca-certificates", "procps", "python3", "tmux"),
+            packages=COMMON,
+            about="shell tools and python3",
+            megabytes=170,
             stands_for=("debian:bookworm-slim", "debian:bookworm", "debian:12", "debian:12-slim"),
-            groups={
-                "./etc/gshadow": 42,
-                "./etc/shadow": 42,
-                "./usr/bin/chage": 42,
-                "./usr/bin/expiry": 42,
-                "./usr/lib/x86_64-linux-gnu/utempter/utempter": 43,
-                "./usr/lib/aarch64-linux-gnu/utempter/utempter": 43,
-                "./usr/sbin/unix_chkpwd": 42,
-                "./var/local": 50,
-                "./var/mail": 8,
-            },
+        ),
+        Base(
+            name="python-bookworm",
+            suite="bookworm",
+            packages=(*COMMON, "curl", "git", "python3-pip", "python3-venv"),
+            about="python3 with pip and venv, git, curl",
+            megabytes=300,
+        ),
+        Base(
+            name="node-bookworm",
+            suite="bookworm",
+            packages=(*COMMON, "curl", "git", "nodejs", "npm"),
+            about="node with npm, git, curl",
+            megabytes=500,
+        ),
+        Base(
+            name="build-bookworm",
+            suite="bookworm",
+            packages=(*COMMON, "build-essential", "cmake", "curl", "git", "pkg-config"),
+            about="compilers for C and C++, make, cmake, git, curl",
+            megabytes=600,
+        ),
+        Base(
+            name="data-bookworm",
+            suite="bookworm",
+            packages=(*COMMON, "csvkit", "jq", "miller", "python3-pandas", "sqlite3"),
+            about="sqlite3, jq, csvkit, miller, python3 with pandas",
+            megabytes=500,
+        ),
+        Base(
+            name="office-bookworm",
+            suite="bookworm",
+            packages=(*COMMON, "pandoc", "poppler-utils", "python3-docx", "python3-openpyxl", "qpdf"),
+            about="pandoc, poppler-utils, qpdf, python3 with docx and openpyxl",
+            megabytes=500,
         ),
     )
 }

@@ -28,11 +28,20 @@ from skill2env.sandbox.session import Bind, ResourceLimits, Sandbox, SandboxSpec
 from skill2env.store.files import storage
 from skill2env.store.folders import cache_home
 
-__all__ = ["BaseImage", "architecture", "ensure_base", "export_base", "stored_base"]
+__all__ = [
+    "BaseImage",
+    "architecture",
+    "built_base",
+    "ensure_base",
+    "export_base",
+    "recipe_digest",
+    "stored_base",
+]
 
 Progress = Callable[[str], None]
 _BUILD_TIMEOUT_SEC = 600.0
-_NEEDED_FREE_MB = 900
+_ROOM = 5
+"""While a base is built, its files are there so many times: packages, seed, overlay, archives, result."""
 _DIGEST_FILE = "digest"
 
 
@@ -52,8 +61,8 @@ class BaseImage:
         return f"{catalog.registry()}/{self.name}@{self.digest}"
 
 
-def ensure_base(name: str = "debian-bookworm", *, progress: Progress | None = None) -> BaseImage:
-    """The base of that name, built on first use (about half a minute) and kept.
+def ensure_base(name: str = catalog.DEFAULT_BASE, *, progress: Progress | None = None) -> BaseImage:
+    """The base of that name, built on first use (half a minute to three) and kept.
 
     Two processes at once build it once; a killed build leaves nothing that is mistaken for a base.
 
@@ -85,6 +94,15 @@ def ensure_base(name: str = "debian-bookworm", *, progress: Progress | None = No
         lock.release()
 
 
+def built_base(name: str) -> BaseImage | None:
+    """The base that `ensure_base` would give at once; None when it would have to build it.
+
+    Raises:
+        UserError: no such name.
+    """
+    return _known(catalog.lookup(name), current_identity())
+
+
 def _silent(_: str) -> None:
     """Tell nobody."""
 
@@ -99,9 +117,13 @@ def _index(identity: Identity) -> str:
 
 
 @functools.cache
-def _recipe(entry_name: str) -> str:
-    """Digest of everything of ours that decides a base's content: when it changes, the base is built again."""
-    entry = catalog.lookup(entry_name)
+def recipe_digest(name: str) -> str:
+    """Digest of everything of ours that decides a base's content: when it changes, the base is built again.
+
+    Raises:
+        UserError: no such name.
+    """
+    entry = catalog.lookup(name)
     parts = [SETTINGS, CONFIGURE, CLEAN, entry.suite, list(entry.packages), dict(entry.groups)]
     return digest_of(parts)
 
@@ -110,7 +132,7 @@ def _record(entry: catalog.Base, identity: Identity) -> dict[str, str | int]:
     """What the index says about the base of this identity; empty when there is none, or one of an older recipe."""
     try:
         record = json.loads((_home(entry.name) / _index(identity)).read_text())
-        if record["recipe"] != _recipe(entry.name):
+        if record["recipe"] != recipe_digest(entry.name):
             return {}
         return {
             "digest": str(record["digest"]),
@@ -153,10 +175,11 @@ def _build(entry: catalog.Base, home: Path, identity: Identity, tell: Progress) 
     for stale in home.glob("building-*"):
         remove_tree(stale, identity)
     free = shutil.disk_usage(home).free // 2**20
-    if free < _NEEDED_FREE_MB:
+    needed = entry.megabytes * _ROOM
+    if free < needed:
         raise InfraError(
             Boundary.STORAGE,
-            f"only {free} MB are free below {home}, and building a base needs {_NEEDED_FREE_MB}",
+            f"only {free} MB are free below {home}, and building {entry.name} needs {needed}",
             hint="Free some space, or set SKILL2ENV_CACHE to a folder on another disk.",
         )
     with storage("building a base image", home):
@@ -190,7 +213,7 @@ def _build_in(work: Path, entry: catalog.Base, home: Path, identity: Identity, t
     (work / "final" / _DIGEST_FILE).write_text(digest)
     remove_tree(home / folder, identity)
     (work / "final").rename(home / folder)
-    record = {"digest": digest, "folder": folder, "epoch": epoch, "recipe": _recipe(entry.name)}
+    record = {"digest": digest, "folder": folder, "epoch": epoch, "recipe": recipe_digest(entry.name)}
     temporary = work / "index.json"
     temporary.write_text(json.dumps(record, sort_keys=True))
     temporary.rename(home / _index(identity))
