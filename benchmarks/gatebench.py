@@ -20,7 +20,7 @@ from skill2env.harbor.sandboxes import namespace_sandbox
 from skill2env.records import VerdictStatus
 from skill2env.sandbox.images import ensure_base
 from skill2env.verify.gate import GateContext, Level
-from skill2env.verify.many import Judged, verify_many
+from skill2env.verify.many import Verified, verify_many
 from skill2env.verify.rules import Profile
 
 PLACEHOLDER = "@BASE@"
@@ -45,15 +45,17 @@ def copy_tasks(folder: Path, target: Path, reference: str) -> list[Path]:
 
 def run(
     tasks: Sequence[Path], level: Level, base: str, workers: int, evidence: Path
-) -> tuple[dict[str, Judged], float]:
+) -> tuple[dict[str, Verified], float]:
     image_map = {UNPINNED: base}
     context = GateContext(namespace_sandbox(image_map), evidence, image_map=image_map)
     begun = time.monotonic()
-    judged = verify_many(tasks, profile=Profile.FOREIGN, context=context, workers=workers, level=level)
-    return {item.path.name: item for item in judged}, time.monotonic() - begun
+    verified = verify_many(tasks, profile=Profile.FOREIGN, context=context, workers=workers, level=level)
+    return {item.path.name: item for item in verified}, time.monotonic() - begun
 
 
-def compare_paper(found: Mapping[str, Judged], expected: Mapping[str, str], labels: Mapping[str, Any]) -> int:
+def compare_paper(
+    found: Mapping[str, Verified], expected: Mapping[str, str], labels: Mapping[str, Any]
+) -> int:
     wrong = 0
     for name in sorted(expected):
         verdict = found[name].verdict
@@ -66,10 +68,10 @@ def compare_paper(found: Mapping[str, Judged], expected: Mapping[str, str], labe
     return wrong
 
 
-def print_standard(found: Mapping[str, Judged], labels: Mapping[str, Any]) -> int:
+def print_standard(found: Mapping[str, Verified], labels: Mapping[str, Any]) -> int:
     counts: dict[str, int] = {}
-    for name, judged in sorted(found.items()):
-        verdict, label = judged.verdict, labels[name]
+    for name, verified in sorted(found.items()):
+        verdict, label = verified.verdict, labels[name]
         warned = any(finding.severity.value == "warn" for finding in verdict.findings)
         word = WORDS[verdict.status]
         key = (

@@ -84,7 +84,7 @@ class CreateConfig(Part):
 
 
 class VerifyConfig(Part):
-    """How candidates are judged."""
+    """How candidates are verified."""
 
     oracle_repeats: int = Field(default=2, ge=1, le=20)
     """Runs of the reference solution in the task's own mode that must agree, the first one included."""

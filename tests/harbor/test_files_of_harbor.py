@@ -12,11 +12,10 @@ from skill2env.harbor.dataset import (
     DatasetEntry,
     DatasetHeader,
     changed_tasks,
-    entries_of,
     read_dataset_toml,
     render_dataset_toml,
 )
-from skill2env.harbor.digest import published_files, task_digest
+from skill2env.harbor.digest import task_digest
 from skill2env.harbor.faults import creation_fault, is_suspect, machine_fault
 from skill2env.harbor.lint import CRASH_CODE, lint_task_all
 from skill2env.harbor.outcome import TrialFailure, TrialPhase
@@ -56,8 +55,6 @@ def test_digest_covers_what_is_published_and_nothing_else(builder: ModuleType, t
     other = builder.build_task(tmp_path / "c", reference=REFERENCE, changes={"tests/grade.py": "x"})
     assert task_digest(task) == task_digest(same) != task_digest(other)
     assert task_digest(task).startswith("sha256:")
-    assert "notes.txt" not in published_files(same)
-    assert "tests/rubric.md" in published_files(same)
 
 
 def _dataset(tasks: tuple[DatasetEntry, ...]) -> Dataset:
@@ -97,11 +94,11 @@ def test_manifest_with_a_bad_name() -> None:
 
 
 def test_changed_tasks_are_named(builder: ModuleType, tmp_path: Path) -> None:
-    folders = {"one": "org/one", "two": "org/two"}
-    for folder in folders:
+    where = [("org/one", "one"), ("org/two", "two")]
+    for _, folder in where:
         builder.build_task(tmp_path / folder, reference=REFERENCE)
-    dataset = _dataset((*entries_of(tmp_path, folders), DatasetEntry("org/gone", "sha256:" + "9" * 64)))
-    where = [(name, folder) for folder, name in folders.items()]
+    entries = tuple(DatasetEntry(name, task_digest(tmp_path / folder)) for name, folder in where)
+    dataset = _dataset((*entries, DatasetEntry("org/gone", "sha256:" + "9" * 64)))
     assert changed_tasks(tmp_path, dataset, where) == ("org/gone",)
     (tmp_path / "two" / "instruction.md").write_text("changed")
     assert changed_tasks(tmp_path, dataset, where) == ("org/gone", "org/two")

@@ -17,7 +17,13 @@ from skill2env.verify import verify as verifying
 from skill2env.verify.explain import explain, names
 from skill2env.verify.gate import Gate, GateContext, Report, Subject
 from skill2env.verify.machine import Machine
-from skill2env.verify.many import Judged, find_tasks, profile_of, require_evidence_folder, verify_many, worst
+from skill2env.verify.many import (
+    Verified,
+    find_tasks,
+    profile_of,
+    require_evidence_folder,
+    verify_many,
+)
 from skill2env.verify.rules import RULES, Profile
 
 Make = Callable[..., Path]
@@ -70,18 +76,17 @@ def test_verdicts_do_not_depend_on_company(
         builder.build_task(tmp_path / "z", reference=base.reference, changes={"task.toml": "="}),
     ]
     seen: list[Path] = []
-    judged = verify_many(
+    verified = verify_many(
         tasks, profile=None, context=context, workers=3, on_done=lambda item: seen.append(item.path)
     )
-    assert [item.path for item in judged] == tasks
+    assert [item.path for item in verified] == tasks
     assert sorted(seen) == sorted(tasks)
-    assert [item.verdict.reason for item in judged] == [None, Reason.ORACLE_FAILED, Reason.MALFORMED]
-    assert worst(judged) is VerdictStatus.REJECTED
+    assert [item.verdict.reason for item in verified] == [None, Reason.ORACLE_FAILED, Reason.MALFORMED]
     assert {path.name for path in context.evidence.iterdir()} == {"task", "task-2", "z"}
     alone = verify_many(tasks, profile=None, context=context, workers=1)
     digests = [
         [[gate.evidence_digest() for gate in item.verdict.gates] for item in batch]
-        for batch in (judged, alone)
+        for batch in (verified, alone)
     ]
     assert digests[0] == digests[1]
 
@@ -95,7 +100,7 @@ def test_bug_in_a_callback_stops_everything(
         tmp_path / "slow", reference=base.reference, changes={"solution/solve.sh": "#!/bin/bash\nsleep 200\n"}
     )
 
-    def explode(judged: Judged) -> None:
+    def explode(verified: Verified) -> None:
         while not (context.evidence / "slow" / "oracle").is_dir():
             time.sleep(0.1)
         time.sleep(1)

@@ -20,7 +20,7 @@ from skill2env.errors import UserError
 
 if TYPE_CHECKING:
     from skill2env.records import Verdict
-    from skill2env.verify.many import Judged
+    from skill2env.verify.many import Verified
 
 app = typer.Typer()
 
@@ -74,7 +74,7 @@ def verify(
             "--base", "--image-map", help="Run a foreign image as one of our bases.", metavar="REF=NAME"
         ),
     ] = None,
-    workers: Annotated[int, typer.Option(min=1, max=256, help="Tasks judged at once.")] = 2,
+    workers: Annotated[int, typer.Option(min=1, max=256, help="Tasks verified at once.")] = 2,
     level: Annotated[
         LevelOption, typer.Option(help="Every gate, or Nop and Oracle only.")
     ] = LevelOption.STANDARD,
@@ -112,11 +112,11 @@ def verify(
         )
         printer = _InOrder(tasks, enabled=json)
 
-        def done(judged: "Judged") -> None:
-            progress(Event(EventKind.DONE, judged.path.name, detail=summary(judged.verdict)))
-            printer.add(judged)
+        def done(verified: "Verified") -> None:
+            progress(Event(EventKind.DONE, verified.path.name, detail=summary(verified.verdict)))
+            printer.add(verified)
 
-        judged = verify_many(
+        verified = verify_many(
             tasks,
             profile=wanted,
             context=context,
@@ -126,8 +126,8 @@ def verify(
             on_done=done,
         )
     if not json:
-        _print_summary(judged, kept=evidence)
-    raise typer.Exit(_exit_code(judged, fail_on))
+        _print_summary(verified, kept=evidence)
+    raise typer.Exit(_exit_code(verified, fail_on))
 
 
 def parse_image_map(items: Sequence[str]) -> dict[str, str]:
@@ -150,11 +150,11 @@ def parse_image_map(items: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def record(judged: "Judged") -> dict[str, Any]:
+def record(verified: "Verified") -> dict[str, Any]:
     """The JSON record of one task."""
-    verdict = judged.verdict
+    verdict = verified.verdict
     return {
-        "path": str(judged.path),
+        "path": str(verified.path),
         "verdict": verdict.status.value,
         "reason": verdict.reason.value if verdict.reason else None,
         "boundary": verdict.boundary or None,
@@ -200,40 +200,40 @@ class _InOrder:
 
     def __init__(self, tasks: Sequence[Path], *, enabled: bool) -> None:
         self._waiting = list(tasks) if enabled else []
-        self._held: dict[Path, Judged] = {}
+        self._held: dict[Path, Verified] = {}
 
-    def add(self, judged: "Judged") -> None:
-        self._held[judged.path] = judged
+    def add(self, verified: "Verified") -> None:
+        self._held[verified.path] = verified
         while self._waiting and self._waiting[0] in self._held:
             item = self._held.pop(self._waiting.pop(0))
             print(json_text(record(item)), flush=True)
 
 
-def _print_summary(judged: "Sequence[Judged]", *, kept: Path | None) -> None:
+def _print_summary(verified: "Sequence[Verified]", *, kept: Path | None) -> None:
     counts = Counter(
         (
             item.verdict.status.value,
             item.verdict.reason.value if item.verdict.reason else item.verdict.boundary,
         )
-        for item in judged
+        for item in verified
     )
     print_table(
         ("VERDICT", "REASON", "TASKS"),
         ((status, why, count) for (status, why), count in sorted(counts.items())),
     )
-    for item in judged:
+    for item in verified:
         for finding in item.verdict.findings:
             if finding.severity.value == "warn":
                 place = f"{finding.where}: " if finding.where else ""
                 print(f"{item.path.name}: warning: {place}{finding.message} [{finding.code}]")
-    if any(item.verdict.reason for item in judged):
+    if any(item.verdict.reason for item in verified):
         logs = f"The logs lie in {kept}." if kept else "`--evidence DIR` keeps the logs."
         print(f"\n`skill2env explain REASON` says how to mend each. {logs}")
 
 
-def _exit_code(judged: "Sequence[Judged]", fail_on: FailOn) -> ExitCode:
-    statuses = {item.verdict.status.value for item in judged}
+def _exit_code(verified: "Sequence[Verified]", fail_on: FailOn) -> ExitCode:
+    statuses = {item.verdict.status.value for item in verified}
     if "infra" in statuses:
         return ExitCode.INFRA
-    warned = fail_on is FailOn.WARN and any(_warnings(item.verdict) for item in judged)
+    warned = fail_on is FailOn.WARN and any(_warnings(item.verdict) for item in verified)
     return ExitCode.REJECTED if "rejected" in statuses or warned else ExitCode.OK

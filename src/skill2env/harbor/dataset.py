@@ -119,18 +119,6 @@ def read_dataset_toml(path: Path) -> Dataset:
     )
 
 
-def entries_of(folder: Path, names: Mapping[str, str]) -> tuple[DatasetEntry, ...]:
-    """Entries of the task folders below `folder`.
-
-    Args:
-        folder: the dataset folder.
-        names: sub-folder to task name (``organisation/name``).
-    """
-    return tuple(
-        DatasetEntry(name=name, digest=task_digest(folder / sub)) for sub, name in sorted(names.items())
-    )
-
-
 def changed_tasks(folder: Path, dataset: Dataset, folders: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     """Names of the tasks whose files no longer have the digest that the manifest names, sorted.
 

@@ -20,9 +20,3 @@ def task_digest(task_dir: Path) -> str:
     """
     digest, _ = Packager.compute_content_hash(task_dir)
     return SHA256_PREFIX + digest
-
-
-def published_files(task_dir: Path) -> tuple[str, ...]:
-    """Relative POSIX paths of the files that the digest covers, sorted."""
-    root = task_dir.resolve()
-    return tuple(path.relative_to(root).as_posix() for path in Packager.collect_files(root))

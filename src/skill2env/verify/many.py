@@ -9,7 +9,7 @@ from pathlib import Path
 from skill2env.errors import Boundary, InfraError, UserError
 from skill2env.harbor.task import read_task
 from skill2env.harbor.trial import cancel_running
-from skill2env.records import Verdict, VerdictStatus
+from skill2env.records import Verdict
 from skill2env.verify.gate import GateContext, Level
 from skill2env.verify.rules import Profile
 from skill2env.verify.verify import verify
@@ -19,7 +19,7 @@ _NESTING = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class Verified:
     """One task and its verdict."""
 
     path: Path
@@ -76,8 +76,8 @@ def verify_many(
     workers: int = 2,
     level: Level = Level.STANDARD,
     all_gates: bool = False,
-    on_done: Callable[[Judged], None] | None = None,
-) -> list[Judged]:
+    on_done: Callable[[Verified], None] | None = None,
+) -> list[Verified]:
     """Judge tasks side by side.
 
     Args:
@@ -94,22 +94,22 @@ def verify_many(
     """
     names = _evidence_names(tasks)
 
-    def one(task: Path) -> Judged:
+    def one(task: Path) -> Verified:
         own = replace(context, evidence=context.evidence / names[task])
-        return Judged(
+        return Verified(
             task,
             verify(task, profile=profile or profile_of(task), context=own, level=level, all_gates=all_gates),
         )
 
-    results: dict[Path, Judged] = {}
+    results: dict[Path, Verified] = {}
     pool = ThreadPoolExecutor(max_workers=max(1, workers), thread_name_prefix="verify")
     try:
-        futures: list[Future[Judged]] = [pool.submit(one, task) for task in tasks]
+        futures: list[Future[Verified]] = [pool.submit(one, task) for task in tasks]
         for future in as_completed(futures):
-            judged = future.result()
-            results[judged.path] = judged
+            verified = future.result()
+            results[verified.path] = verified
             if on_done is not None:
-                on_done(judged)
+                on_done(verified)
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
         cancel_running()
@@ -131,15 +131,6 @@ def _evidence_names(tasks: Sequence[Path]) -> dict[Path, str]:
         taken.add(name)
         names[task] = name
     return names
-
-
-def worst(judged: Sequence[Judged]) -> VerdictStatus:
-    """Infra when any is, else rejected when any is, else accepted."""
-    statuses = {item.verdict.status for item in judged}
-    for status in (VerdictStatus.INFRA, VerdictStatus.REJECTED):
-        if status in statuses:
-            return status
-    return VerdictStatus.ACCEPTED
 
 
 def require_evidence_folder(folder: Path, tasks: Sequence[Path] = ()) -> Path:
