@@ -5,6 +5,8 @@ own format promises (separate verifier, unprivileged agent, metric map, rubric h
 tasks made by others.
 """
 
+# ruff: noqa: E501  # tables: one line an entry
+
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -41,10 +43,9 @@ class Rule:
         return self.ours if profile is Profile.OURS else self.foreign
 
 
+# fmt: off
 _FILES = (
-    Rule(
-        "file-missing", Reason.MALFORMED, E, W, "Add the file; docs/task-format.md lists what a task holds."
-    ),
+    Rule("file-missing", Reason.MALFORMED, E, W, "Add the file; docs/task-format.md lists what a task holds."),
     Rule("file-required", Reason.MALFORMED, E, E, "Add the file; no consumer can load the task without it."),
     Rule("file-empty", Reason.MALFORMED, E, W, "Write the file's content."),
     Rule("file-unreadable", Reason.MALFORMED, E, E, "Make it a regular file that can be read."),
@@ -54,274 +55,82 @@ _FILES = (
     Rule("link", Reason.UNSAFE_FILE, E, I, "Replace the link by a copy of the file it points to."),
     Rule("special-file", Reason.UNSAFE_FILE, E, E, "Remove devices, pipes and sockets from the task folder."),
     Rule("name-unsafe", Reason.UNSAFE_FILE, E, E, "Rename the file with letters, digits, '.', '-' and '_'."),
-    Rule(
-        "name-not-portable",
-        Reason.UNSAFE_FILE,
-        E,
-        W,
-        "Rename the file with letters, digits, '.', '-' and '_'.",
-    ),
-    Rule(
-        "name-forbidden", Reason.UNSAFE_FILE, E, W, "Remove the file; it is a leftover or holds private data."
-    ),
-    Rule(
-        "file-too-large", Reason.TOO_LARGE, E, W, "Make the fixture smaller or generate it in the Dockerfile."
-    ),
-    Rule(
-        "task-too-large",
-        Reason.TOO_LARGE,
-        E,
-        W,
-        "Make the fixtures smaller or generate them in the Dockerfile.",
-    ),
+    Rule("name-not-portable", Reason.UNSAFE_FILE, E, W, "Rename the file with letters, digits, '.', '-' and '_'."),
+    Rule("name-forbidden", Reason.UNSAFE_FILE, E, W, "Remove the file; it is a leftover or holds private data."),
+    Rule("file-too-large", Reason.TOO_LARGE, E, W, "Make the fixture smaller or generate it in the Dockerfile."),
+    Rule("task-too-large", Reason.TOO_LARGE, E, W, "Make the fixtures smaller or generate them in the Dockerfile."),
     Rule("too-many-files", Reason.TOO_LARGE, E, W, "Pack the fixtures or generate them in the Dockerfile."),
-    Rule(
-        "tests-not-flat",
-        Reason.MALFORMED,
-        W,
-        I,
-        "Move the helpers of tests/ to its top level: some consumers copy nothing else.",
-    ),
+    Rule("tests-not-flat", Reason.MALFORMED, W, I, "Move the helpers of tests/ to its top level: some consumers copy nothing else."),
 )
 
 _CONFIG = (
     Rule("config-invalid", Reason.MALFORMED, E, E, "Mend task.toml until Harbor's schema accepts it."),
     Rule("config-name", Reason.CONFIG_RULE, E, W, "Set [task] name to organisation/name."),
     Rule("config-schema", Reason.CONFIG_RULE, E, I, "Set schema_version to 1.4."),
-    Rule(
-        "network-open",
-        Reason.CONFIG_RULE,
-        E,
-        W,
-        "Set network_mode to no-network for environment, agent and verifier.",
-    ),
-    Rule(
-        "verifier-shared",
-        Reason.CONFIG_RULE,
-        E,
-        W,
-        "Set [verifier] environment_mode to separate and list the graded paths as artifacts.",
-    ),
-    Rule(
-        "agent-root", Reason.CONFIG_RULE, E, W, "Create a user in the Dockerfile and set [agent] user to it."
-    ),
-    Rule(
-        "artifacts-missing", Reason.CONFIG_RULE, E, I, "List every graded path in the root-level artifacts."
-    ),
-    Rule(
-        "artifact-path", Reason.CONFIG_RULE, E, W, "Use absolute paths outside /logs, /tests and /solution."
-    ),
+    Rule("network-open", Reason.CONFIG_RULE, E, W, "Set network_mode to no-network for environment, agent and verifier."),
+    Rule("verifier-shared", Reason.CONFIG_RULE, E, W, "Set [verifier] environment_mode to separate and list the graded paths as artifacts."),
+    Rule("agent-root", Reason.CONFIG_RULE, E, W, "Create a user in the Dockerfile and set [agent] user to it."),
+    Rule("artifacts-missing", Reason.CONFIG_RULE, E, I, "List every graded path in the root-level artifacts."),
+    Rule("artifact-path", Reason.CONFIG_RULE, E, W, "Use absolute paths outside /logs, /tests and /solution."),
     Rule("config-steps", Reason.CONFIG_RULE, E, I, "Make one task of one step."),
-    Rule(
-        "config-service",
-        Reason.CONFIG_RULE,
-        E,
-        W,
-        "Do without GPUs, MCP servers, compose services and prebuilt images.",
-    ),
+    Rule("config-service", Reason.CONFIG_RULE, E, W, "Do without GPUs, MCP servers, compose services and prebuilt images."),
     Rule("config-os", Reason.CONFIG_RULE, E, W, "Target Linux."),
-    Rule(
-        "host-variable",
-        Reason.CONFIG_RULE,
-        E,
-        E,
-        "Write the value into task.toml, or do without: a gate never hands host variables to a task.",
-    ),
-    Rule(
-        "host-variable-default",
-        Reason.CONFIG_RULE,
-        E,
-        W,
-        "Write the value into task.toml instead of a host variable with a default.",
-    ),
+    Rule("host-variable", Reason.CONFIG_RULE, E, E, "Write the value into task.toml, or do without: a gate never hands host variables to a task."),
+    Rule("host-variable-default", Reason.CONFIG_RULE, E, W, "Write the value into task.toml instead of a host variable with a default."),
 )
 
 _TEXTS = (
     Rule("shell-crlf", Reason.SHELL_SYNTAX, E, E, "Store the script with Unix line ends."),
     Rule("shell-not-utf8", Reason.SHELL_SYNTAX, E, W, "Store the script as UTF-8."),
-    Rule(
-        "shell-bom",
-        Reason.SHELL_SYNTAX,
-        E,
-        E,
-        "Remove the byte order mark: the kernel does not see the first line's interpreter.",
-    ),
+    Rule("shell-bom", Reason.SHELL_SYNTAX, E, E, "Remove the byte order mark: the kernel does not see the first line's interpreter."),
     Rule("shell-no-interpreter", Reason.SHELL_SYNTAX, E, W, "Begin the script with #!/bin/bash."),
     Rule("shell-syntax", Reason.SHELL_SYNTAX, E, E, "Mend the script until `bash -n` accepts it."),
-    Rule(
-        "rubric-missing",
-        Reason.RUBRIC_INVALID,
-        E,
-        W,
-        "Write tests/rubric.md with Must-do, Must-avoid and Best-practice.",
-    ),
-    Rule(
-        "rubric-section",
-        Reason.RUBRIC_INVALID,
-        E,
-        W,
-        "Use exactly the sections Must-do, Must-avoid and Best-practice, in this order.",
-    ),
+    Rule("rubric-missing", Reason.RUBRIC_INVALID, E, W, "Write tests/rubric.md with Must-do, Must-avoid and Best-practice."),
+    Rule("rubric-section", Reason.RUBRIC_INVALID, E, W, "Use exactly the sections Must-do, Must-avoid and Best-practice, in this order."),
     Rule("rubric-bullets", Reason.RUBRIC_INVALID, E, W, "Write one to three bullets in each section."),
-    Rule(
-        "metric-map-missing",
-        Reason.METRIC_UNSOURCED,
-        E,
-        W,
-        "Quote a sentence of instruction.md for every metric.",
-    ),
+    Rule("metric-map-missing", Reason.METRIC_UNSOURCED, E, W, "Quote a sentence of instruction.md for every metric."),
     Rule("metric-count", Reason.METRIC_UNSOURCED, E, W, "Grade with two to six metrics."),
-    Rule(
-        "metric-unsourced",
-        Reason.METRIC_UNSOURCED,
-        E,
-        E,
-        "Quote the sentence of instruction.md word for word, or say it there.",
-    ),
-    Rule(
-        "contract-missing", Reason.CONTRACT_INVALID, E, W, "Write contract.json as the prompt's schema says."
-    ),
+    Rule("metric-unsourced", Reason.METRIC_UNSOURCED, E, E, "Quote the sentence of instruction.md word for word, or say it there."),
+    Rule("contract-missing", Reason.CONTRACT_INVALID, E, W, "Write contract.json as the prompt's schema says."),
 )
 
 _DOCKERFILE = (
     Rule("dockerfile-syntax", Reason.DOCKERFILE_RULE, E, E, "Mend the Dockerfile's syntax."),
     Rule("dockerfile-unpinned", Reason.DOCKERFILE_RULE, E, W, "Name the base image by digest."),
     Rule("dockerfile-stages", Reason.DOCKERFILE_RULE, E, W, "Use one stage."),
-    Rule(
-        "dockerfile-copies-private",
-        Reason.PRIVATE_LEAK,
-        E,
-        E,
-        "Copy nothing from tests/ or solution/ into the agent's image.",
-    ),
-    Rule(
-        "dockerfile-leaves-context", Reason.DOCKERFILE_RULE, E, E, "Copy only from inside the build context."
-    ),
-    Rule(
-        "dockerfile-download",
-        Reason.DOCKERFILE_RULE,
-        E,
-        W,
-        "Store the file in environment/ instead of ADD with a URL.",
-    ),
-    Rule(
-        "dockerfile-instruction",
-        Reason.DOCKERFILE_RULE,
-        E,
-        W,
-        "Use only the instructions of the task format.",
-    ),
-    Rule(
-        "dockerfile-agent-user",
-        Reason.DOCKERFILE_RULE,
-        E,
-        W,
-        "Create the agent's user in the Dockerfile and leave USER at root.",
-    ),
+    Rule("dockerfile-copies-private", Reason.PRIVATE_LEAK, E, E, "Copy nothing from tests/ or solution/ into the agent's image."),
+    Rule("dockerfile-leaves-context", Reason.DOCKERFILE_RULE, E, E, "Copy only from inside the build context."),
+    Rule("dockerfile-download", Reason.DOCKERFILE_RULE, E, W, "Store the file in environment/ instead of ADD with a URL."),
+    Rule("dockerfile-instruction", Reason.DOCKERFILE_RULE, E, W, "Use only the instructions of the task format."),
+    Rule("dockerfile-agent-user", Reason.DOCKERFILE_RULE, E, W, "Create the agent's user in the Dockerfile and leave USER at root."),
 )
 
 _IMAGE = (
-    Rule(
-        "build-failed",
-        Reason.BUILD_FAILED,
-        E,
-        E,
-        "Read the build log in the evidence and mend the named step.",
-    ),
+    Rule("build-failed", Reason.BUILD_FAILED, E, E, "Read the build log in the evidence and mend the named step."),
     Rule("pin-mismatch", Reason.PIN_MISMATCH, E, E, "Name the digest of the image that is really used."),
     Rule("pin-missing", Reason.PIN_MISMATCH, E, W, "Name the base image by digest."),
-    Rule(
-        "leak-content",
-        Reason.PRIVATE_LEAK,
-        E,
-        E,
-        "Keep the verifier, the solution and the rubric out of the agent's image.",
-    ),
+    Rule("leak-content", Reason.PRIVATE_LEAK, E, E, "Keep the verifier, the solution and the rubric out of the agent's image."),
     Rule("leak-answer-name", Reason.PRIVATE_LEAK, W, W, "Make sure that the file is an input and no answer."),
-    Rule(
-        "leak-lines",
-        Reason.PRIVATE_LEAK,
-        E,
-        E,
-        "Keep the verifier, the solution and the rubric out of the agent's image.",
-    ),
-    Rule(
-        "leak-path",
-        Reason.PRIVATE_LEAK,
-        E,
-        W,
-        "Do not use /tests, /solution or the names of private files in the agent's image.",
-    ),
-    Rule(
-        "leak-history",
-        Reason.PRIVATE_LEAK,
-        E,
-        E,
-        "Remove .git, or squash it so that no commit holds the answer.",
-    ),
+    Rule("leak-lines", Reason.PRIVATE_LEAK, E, E, "Keep the verifier, the solution and the rubric out of the agent's image."),
+    Rule("leak-path", Reason.PRIVATE_LEAK, E, W, "Do not use /tests, /solution or the names of private files in the agent's image."),
+    Rule("leak-history", Reason.PRIVATE_LEAK, E, E, "Remove .git, or squash it so that no commit holds the answer."),
     Rule("history", Reason.PRIVATE_LEAK, E, W, "Remove .git and shell histories from the image."),
-    Rule(
-        "leak-hidden-layer",
-        Reason.PRIVATE_LEAK,
-        E,
-        W,
-        "Never copy a private file and delete it later: the layer keeps it.",
-    ),
-    Rule(
-        "leak-not-scanned", Reason.PRIVATE_LEAK, W, W, "Run again with --sandbox namespace to scan the image."
-    ),
+    Rule("leak-hidden-layer", Reason.PRIVATE_LEAK, E, W, "Never copy a private file and delete it later: the layer keeps it."),
+    Rule("leak-not-scanned", Reason.PRIVATE_LEAK, W, W, "Run again with --sandbox namespace to scan the image."),
 )
 
 _TRIALS = (
     Rule("task-unloadable", Reason.MALFORMED, E, E, "Mend the task until Harbor loads it."),
-    Rule(
-        "verifier-hung",
-        Reason.VERIFIER_HUNG,
-        E,
-        E,
-        "Run untrusted programs with a time limit and end within a minute.",
-    ),
+    Rule("verifier-hung", Reason.VERIFIER_HUNG, E, E, "Run untrusted programs with a time limit and end within a minute."),
     Rule("nop-failed", Reason.NOP_FAILED, E, E, "Make the verifier write zeros when nothing was delivered."),
     Rule("nop-rewarded", Reason.NOP_REWARDED, E, E, "Make every metric 0 for an untouched environment."),
-    Rule(
-        "oracle-error",
-        Reason.ORACLE_ERROR,
-        E,
-        E,
-        "Mend solution/solve.sh: it must exit 0 within the agent's time limit.",
-    ),
-    Rule(
-        "oracle-failed",
-        Reason.ORACLE_FAILED,
-        E,
-        E,
-        "Mend the reference solution, or a metric that it cannot satisfy.",
-    ),
-    Rule(
-        "metrics-differ", Reason.REWARD_DISAGREES, E, E, "Write the same metric names whatever was delivered."
-    ),
-    Rule(
-        "metrics-undeclared",
-        Reason.REWARD_DISAGREES,
-        E,
-        W,
-        "Write exactly the metrics that the contract names, and reward.",
-    ),
+    Rule("oracle-error", Reason.ORACLE_ERROR, E, E, "Mend solution/solve.sh: it must exit 0 within the agent's time limit."),
+    Rule("oracle-failed", Reason.ORACLE_FAILED, E, E, "Mend the reference solution, or a metric that it cannot satisfy."),
+    Rule("metrics-differ", Reason.REWARD_DISAGREES, E, E, "Write the same metric names whatever was delivered."),
+    Rule("metrics-undeclared", Reason.REWARD_DISAGREES, E, W, "Write exactly the metrics that the contract names, and reward."),
     Rule("reward-total", Reason.REWARD_DISAGREES, E, I, "Write reward as the mean of the other metrics."),
-    Rule(
-        "reward-text-missing",
-        Reason.REWARD_DISAGREES,
-        E,
-        I,
-        "Write reward.txt with the same number as reward.",
-    ),
-    Rule(
-        "unstable",
-        Reason.UNSTABLE,
-        E,
-        E,
-        "Remove chance, time and set order from the verifier and the solution.",
-    ),
+    Rule("reward-text-missing", Reason.REWARD_DISAGREES, E, I, "Write reward.txt with the same number as reward."),
+    Rule("unstable", Reason.UNSTABLE, E, E, "Remove chance, time and set order from the verifier and the solution."),
 )
 
 _BOTH = {
@@ -341,17 +150,10 @@ _REWARD = tuple(
 )
 
 _LINT = (
-    Rule(
-        "harbor-lint:invalid-task-config",
-        Reason.MALFORMED,
-        E,
-        E,
-        "Mend task.toml until Harbor's schema accepts it.",
-    ),
-    Rule(
-        "harbor-lint", Reason.LINT, E, W, "Run `harbor lint --select ALL` on the task and mend what it names."
-    ),
+    Rule("harbor-lint:invalid-task-config", Reason.MALFORMED, E, E, "Mend task.toml until Harbor's schema accepts it."),
+    Rule("harbor-lint", Reason.LINT, E, W, "Run `harbor lint --select ALL` on the task and mend what it names."),
 )
+# fmt: on
 
 RULES: tuple[Rule, ...] = (*_FILES, *_CONFIG, *_TEXTS, *_DOCKERFILE, *_LINT, *_IMAGE, *_TRIALS, *_REWARD)
 """All rules, in the order of the gates that check them."""
