@@ -3,8 +3,11 @@
 import importlib.util
 import os
 import shutil
+import socket
 import subprocess
+import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -99,6 +102,57 @@ def small_disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
     yield mount
     for folder in mounted:
         subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+REGISTRY_LOGIN = ("ali", "open sesame")
+_HTPASSWD = "ali:$2b$05$abcdefghijklmnopqrstuupx2xBUC4954936wVIjyyPHmUBFu0wCW\n"
+
+
+@pytest.fixture
+def registry_server(tmp_path: Path) -> Iterator[Callable[..., str]]:
+    """Starts Debian's docker-registry on a free port of this machine and returns ``HOST:PORT``; skips without it.
+
+    With ``login=True`` it wants `REGISTRY_LOGIN`.
+    """
+    program = shutil.which("docker-registry")
+    if program is None:
+        pytest.skip("docker-registry is not installed (Debian package of that name)")
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(*, login: bool = False) -> str:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            host = f"127.0.0.1:{probe.getsockname()[1]}"
+        folder = tmp_path / f"registry{len(started)}"
+        folder.mkdir()
+        lines = [
+            "version: 0.1",
+            f"storage: {{filesystem: {{rootdirectory: {folder / 'data'}}}}}",
+            f"http: {{addr: '{host}'}}",
+            *([f"auth: {{htpasswd: {{realm: test, path: {folder / 'htpasswd'}}}}}"] if login else []),
+        ]
+        (folder / "htpasswd").write_text(_HTPASSWD)
+        (folder / "config.yml").write_text("\n".join(lines) + "\n")
+        with (folder / "log").open("wb") as log:
+            server = subprocess.Popen(
+                [program, "serve", str(folder / "config.yml")],
+                stdout=log,
+                stderr=log,
+                env={"OTEL_TRACES_EXPORTER": "none"},
+            )
+        started.append(server)
+        end = time.monotonic() + 60
+        while True:
+            with suppress(OSError), socket.create_connection(("127.0.0.1", int(host.rpartition(":")[2])), 1):
+                return host
+            assert server.poll() is None, (folder / "log").read_text()
+            assert time.monotonic() < end, "the registry does not start"
+            time.sleep(0.05)
+
+    yield start
+    for server in started:
+        server.kill()
+        server.wait()
 
 
 @cache
