@@ -24,3 +24,14 @@ def test_nohup_is_respected() -> None:
             os.kill(os.getpid(), signal.SIGHUP)
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+def test_a_signal_told_twice_is_one_wish() -> None:
+    def told_twice() -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with pytest.raises(KeyboardInterrupt), interruptible():
+        told_twice()

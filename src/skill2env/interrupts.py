@@ -3,8 +3,12 @@
 import os
 import signal
 import threading
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
+
+_ECHO_SEC = 0.5
+"""``timeout`` and shells signal a process and then its group: the same wish, told twice."""
 
 
 @contextmanager
@@ -17,13 +21,14 @@ def interruptible() -> Generator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    met: list[int] = []
+    met: list[float] = []
 
-    def stop(number: int, _: object) -> None:
-        met.append(number)
-        if len(met) > 1:
+    def stop(_: int, __: object) -> None:
+        met.append(time.monotonic())
+        if len(met) == 1:
+            raise KeyboardInterrupt
+        if met[-1] - met[0] > _ECHO_SEC:
             os._exit(128 + signal.SIGINT)
-        raise KeyboardInterrupt
 
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = {n: signal.signal(n, stop) for n in numbers if signal.getsignal(n) is not signal.SIG_IGN}

@@ -1,4 +1,5 @@
 import tomllib
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -141,3 +142,12 @@ def test_origin_of_the_skill_is_recorded(builder: ModuleType) -> None:
     skill: Skill = builder.SKILL.model_copy(update={"origin": "package 1.0"})
     text = render_task_toml(builder.SPEC, builder.CONTRACT, skill, builder.PROVENANCE)
     assert tomllib.loads(text)["metadata"]["skill2env"]["skill"]["source"] == "package 1.0"
+
+
+@pytest.mark.parametrize("part", ["agent", "verifier", "environment"])
+@pytest.mark.parametrize("seconds", ["nan", "inf", "-1.0", "0.0"])
+def test_a_time_limit_is_a_time(tmp_path: Path, part: str, seconds: str) -> None:
+    name = "build_timeout_sec" if part == "environment" else "timeout_sec"
+    (tmp_path / "task.toml").write_text(f"[{part}]\n{name} = {seconds}\n")
+    with pytest.raises(ValueError, match="not a positive number of seconds"):
+        read_task(tmp_path)

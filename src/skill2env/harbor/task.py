@@ -1,5 +1,6 @@
 """What task.toml says, as plain facts that gates can ask for without knowing Harbor's models."""
 
+import math
 import os
 import re
 import tomllib
@@ -80,7 +81,8 @@ def read_task(task_dir: Path) -> TaskFacts:
         task_dir: a task directory.
 
     Raises:
-        ValueError: task.toml is missing, too large, not UTF-8, not TOML, or breaks Harbor's schema; the message is
+        ValueError: task.toml is missing, too large, not UTF-8, not TOML, breaks Harbor's schema, or limits
+            a time to what is none; the message is
             one sentence for a person.
     """
     path = task_dir / CONFIG_NAME
@@ -91,11 +93,27 @@ def read_task(task_dir: Path) -> TaskFacts:
             raise ValueError(f"task.toml is longer than {CONFIG_LIMIT} bytes")
         quiet_harbor()
         config = TaskConfig.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+        _check_time_limits(config)
         return _facts(task_dir, config)
     except OSError as error:
         raise ValueError(f"task.toml cannot be read: {error}") from error
     except RecursionError as error:
         raise ValueError("task.toml is nested too deeply") from error
+
+
+def _check_time_limits(config: TaskConfig) -> None:
+    """Harbor takes any number, and waits for ever or not at all for what is no time."""
+    limits = {
+        "agent.timeout_sec": config.agent.timeout_sec,
+        "verifier.timeout_sec": config.verifier.timeout_sec,
+        "environment.build_timeout_sec": config.environment.build_timeout_sec,
+    }
+    for number, step in enumerate(config.steps or ()):
+        limits[f"steps[{number}].agent.timeout_sec"] = step.agent.timeout_sec
+        limits[f"steps[{number}].verifier.timeout_sec"] = step.verifier.timeout_sec
+    for name, seconds in limits.items():
+        if seconds is not None and not 0 < seconds < math.inf:
+            raise ValueError(f"{name} is {seconds:g}, not a positive number of seconds")
 
 
 def _facts(task_dir: Path, config: TaskConfig) -> TaskFacts:

@@ -1,0 +1,27 @@
+"""What a trial says about a task, without running one."""
+
+from pathlib import Path
+
+import pytest
+
+from skill2env.harbor.outcome import TrialFailure, TrialOutcome, TrialPhase
+from skill2env.verify.gate import rejecting
+from skill2env.verify.rules import Profile
+from skill2env.verify.trials import failure_hits
+
+REFUSED = TrialFailure("VerifierOutputParseError", "Non-finite reward inf", TrialPhase.VERIFIER)
+
+
+@pytest.mark.parametrize("text", [b"inf", b"one", b"1" * 70_000])
+def test_a_reward_that_only_the_text_holds_and_nobody_can_read_rejects(tmp_path: Path, text: bytes) -> None:
+    outcome = TrialOutcome("nop", tmp_path, failure=REFUSED, reward_txt=text)
+    hits = failure_hits(outcome, outcome.reward(), otherwise="nop-failed")
+    for profile in Profile:
+        assert rejecting(hits, profile)
+
+
+def test_the_same_text_beside_a_good_reward_is_mild(tmp_path: Path) -> None:
+    outcome = TrialOutcome("nop", tmp_path, valid=True, reward_json=b'{"reward": 0}', reward_txt=b"one")
+    hits = failure_hits(outcome, outcome.reward(), otherwise="nop-failed")
+    assert [hit.code for hit in hits] == ["reward-text-unreadable"]
+    assert not rejecting(hits, Profile.FOREIGN)
