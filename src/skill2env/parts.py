@@ -39,8 +39,8 @@ class Parts:
         That is the reference for the default base, and the recipe for the others, which are built when a Dockerfile
         names them: what is offered to authors must not depend on what this machine happens to have built.
         """
+        from skill2env.sandbox.base_store import recipe_digest
         from skill2env.sandbox.catalog import CATALOG, DEFAULT_BASE
-        from skill2env.sandbox.rootfs import recipe_digest
 
         found = {name: recipe_digest(name) for name in CATALOG}
         return {**found, DEFAULT_BASE: self.base_image(DEFAULT_BASE) or ""}

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from skill2env.errors import Boundary, InfraError, UserError
-from skill2env.sandbox import catalog, debian, mirrors, rootfs
+from skill2env.sandbox import base_store, catalog, debian, mirrors
 from skill2env.sandbox.identity import current_identity
 from skill2env.sandbox.images import BaseImage, ensure_base, export_base
 from skill2env.sandbox.launch import bubblewrap
@@ -135,25 +135,25 @@ def test_a_base_of_an_older_recipe_or_without_files_is_not_used(empty_cache: Pat
     python = home / "f/rootfs/usr/bin/python3"
     python.parent.mkdir(parents=True)
     python.symlink_to("python3.11")
-    index = home / rootfs._index(identity)  # pyright: ignore[reportPrivateUsage]
+    index = base_store.index_file("debian-bookworm", identity)
 
     def known(**changes: object) -> bool:
         record = {
             "digest": "sha256:1",
             "folder": "f",
             "epoch": 1,
-            "recipe": rootfs.recipe_digest("debian-bookworm"),
+            "recipe": base_store.recipe_digest("debian-bookworm"),
             **changes,
         }
         index.write_text(json.dumps(record))
-        return rootfs._known(BOOKWORM, identity) is not None
+        return base_store.built_base("debian-bookworm") is not None
 
     assert known()
     assert not known(recipe="sha256:0")
     assert not known(folder="gone")
     assert not known(epoch="never")
     index.write_text("{")
-    assert rootfs._known(BOOKWORM, identity) is None
+    assert base_store.built_base("debian-bookworm") is None
 
 
 # ---------------------------------------------------------------------------------------------- failures

@@ -5,22 +5,30 @@ layer whose OCI manifest gives the digest (`oci`), and unpacked from that layer 
 All tiers of `identity` give the same digest; each keeps its own copy, because the owners on disk differ.
 """
 
-import functools
-import json
 import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from skill2env.errors import Boundary, InfraError
-from skill2env.records import digest_of
 from skill2env.sandbox import catalog, oci
 from skill2env.sandbox.base_scripts import CLEAN, CONFIGURE, PACK, SETTINGS, UNPACK
+from skill2env.sandbox.base_store import (
+    DIGEST_FILE,
+    BaseImage,
+    IndexEntry,
+    base_home,
+    built_base,
+    folder_name,
+    index_file,
+    read_index,
+    stored_base,
+)
 from skill2env.sandbox.debian import architecture, download, unpack
 from skill2env.sandbox.identity import Identity, Tier, current_identity
 from skill2env.sandbox.scratch import remove_tree
@@ -28,37 +36,12 @@ from skill2env.sandbox.session import Bind, ResourceLimits, Sandbox, SandboxSpec
 from skill2env.store.files import storage
 from skill2env.store.folders import cache_home
 
-__all__ = [
-    "BaseImage",
-    "architecture",
-    "built_base",
-    "ensure_base",
-    "export_base",
-    "recipe_digest",
-    "stored_base",
-]
+__all__ = ["BaseImage", "architecture", "ensure_base", "export_base", "packed_base", "stored_base"]
 
 Progress = Callable[[str], None]
-_BUILD_TIMEOUT_SEC = 600.0
+_BUILD_TIMEOUT_SEC = 1800.0
 _ROOM = 5
 """While a base is built, its files are there so many times: packages, seed, overlay, archives, result."""
-_DIGEST_FILE = "digest"
-
-
-@dataclass(frozen=True, slots=True)
-class BaseImage:
-    """A base that exists on this machine."""
-
-    name: str
-    digest: str
-    """Digest of its OCI manifest; covers every file and the architecture."""
-    rootfs: Path
-    architecture: str
-
-    @property
-    def reference(self) -> str:
-        """How published Dockerfiles name it."""
-        return f"{catalog.registry()}/{self.name}@{self.digest}"
 
 
 def ensure_base(name: str = catalog.DEFAULT_BASE, *, progress: Progress | None = None) -> BaseImage:
@@ -70,13 +53,11 @@ def ensure_base(name: str = catalog.DEFAULT_BASE, *, progress: Progress | None =
         UserError: no such name.
         InfraError: apt is missing, the mirror cannot be reached, the disk is full, or sandboxes do not work here.
     """
-    entry = catalog.lookup(name)
-    identity = current_identity()
-    found = _known(entry, identity)
+    found = built_base(name)
     if found is not None:
         return found
-    tell = progress or _silent
-    home = _home(name)
+    entry, identity, tell = catalog.lookup(name), current_identity(), progress or _silent
+    home = base_home(name)
     with storage("making the folder of base images", home):
         home.mkdir(parents=True, exist_ok=True)
         if identity.tier is Tier.ROOT:
@@ -89,86 +70,13 @@ def ensure_base(name: str = catalog.DEFAULT_BASE, *, progress: Progress | None =
         tell(f"{name}: waiting for another process that builds it")
         lock.acquire()
     try:
-        return _known(entry, identity) or _build(entry, home, identity, tell)
+        return built_base(name) or _build(entry, home, identity, tell)
     finally:
         lock.release()
 
 
-def built_base(name: str) -> BaseImage | None:
-    """The base that `ensure_base` would give at once; None when it would have to build it.
-
-    Raises:
-        UserError: no such name.
-    """
-    return _known(catalog.lookup(name), current_identity())
-
-
 def _silent(_: str) -> None:
     """Tell nobody."""
-
-
-def _home(name: str) -> Path:
-    return cache_home() / "bases" / f"{name}-{architecture()}"
-
-
-def _index(identity: Identity) -> str:
-    # Ownership in a base depends on how ids map, so tiers that share a cache folder keep their own copies.
-    return f"{identity.tier}-{identity.root_uid}.json"
-
-
-@functools.cache
-def recipe_digest(name: str) -> str:
-    """Digest of everything of ours that decides a base's content: when it changes, the base is built again.
-
-    Raises:
-        UserError: no such name.
-    """
-    entry = catalog.lookup(name)
-    parts = [SETTINGS, CONFIGURE, CLEAN, entry.suite, list(entry.packages), dict(entry.groups)]
-    return digest_of(parts)
-
-
-def _record(entry: catalog.Base, identity: Identity) -> dict[str, str | int]:
-    """What the index says about the base of this identity; empty when there is none, or one of an older recipe."""
-    try:
-        record = json.loads((_home(entry.name) / _index(identity)).read_text())
-        if record["recipe"] != recipe_digest(entry.name):
-            return {}
-        return {
-            "digest": str(record["digest"]),
-            "folder": str(record["folder"]),
-            "epoch": int(record["epoch"]),
-        }
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
-
-
-def _folder(digest: str, identity: Identity) -> str:
-    return f"{digest.removeprefix('sha256:')[:16]}-{identity.tier}-{identity.root_uid}"
-
-
-def stored_base(name: str, digest: str) -> BaseImage | None:
-    """A base of exactly that digest, if this machine still has it; it may be older than the one of `ensure_base`.
-
-    Raises:
-        UserError: no such name.
-    """
-    folder = _home(catalog.lookup(name).name) / _folder(digest, current_identity())
-    try:
-        if (folder / _DIGEST_FILE).read_text() != digest:
-            return None
-    except OSError:
-        return None
-    return BaseImage(name, digest, folder / "rootfs", architecture())
-
-
-def _known(entry: catalog.Base, identity: Identity) -> BaseImage | None:
-    record = _record(entry, identity)
-    if not record:
-        return None
-    rootfs = _home(entry.name) / str(record["folder"]) / "rootfs"
-    base = BaseImage(entry.name, str(record["digest"]), rootfs, architecture())
-    return base if (rootfs / "usr/bin/python3").is_symlink() else None
 
 
 def _build(entry: catalog.Base, home: Path, identity: Identity, tell: Progress) -> BaseImage:
@@ -209,14 +117,13 @@ def _build_in(work: Path, entry: catalog.Base, home: Path, identity: Identity, t
     layer = _normalise(entry, work, epoch)
     digest, _, _ = oci.manifest(layer, architecture())
     _unpack_layer(seed, work, identity)
-    folder = _folder(digest, identity)
-    (work / "final" / _DIGEST_FILE).write_text(digest)
+    folder = folder_name(digest, identity)
+    (work / "final" / DIGEST_FILE).write_text(digest)
     remove_tree(home / folder, identity)
     (work / "final").rename(home / folder)
-    record = {"digest": digest, "folder": folder, "epoch": epoch, "recipe": recipe_digest(entry.name)}
     temporary = work / "index.json"
-    temporary.write_text(json.dumps(record, sort_keys=True))
-    temporary.rename(home / _index(identity))
+    temporary.write_text(IndexEntry(digest, folder, epoch).text(entry.name))
+    temporary.rename(index_file(entry.name, identity))
     tell(f"{entry.name}: ready ({digest[:19]})")
     return BaseImage(entry.name, digest, home / folder / "rootfs", architecture())
 
@@ -295,35 +202,47 @@ def _normal_content(name: str, data: bytes) -> bytes:
     return data
 
 
-def export_base(name: str, folder: Path) -> str:
-    """Write a base as an OCI image layout, to be pushed to a registry by any tool; returns the manifest digest.
+@contextmanager
+def packed_base(base: BaseImage) -> Generator[tuple[Path, oci.Layer]]:
+    """The layer of a base as an archive, packed from the files as they are on disk now and removed afterwards.
 
-    Packs the files as they are on disk now, so it also proves that they still have the digest of the base.
+    So it also proves that they still have the digest of the base.
 
     Raises:
         UserError: no such name.
-        InfraError: the base cannot be built, was changed on disk, or `folder` cannot be written.
+        InfraError: the base was changed on disk, or the disk is full.
     """
-    base, identity = ensure_base(name), current_identity()
-    entry = catalog.lookup(name)
-    record = _record(entry, identity)
-    with storage("exporting a base image", folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        work = Path(tempfile.mkdtemp(prefix="building-", dir=_home(name)))
+    identity, home = current_identity(), base_home(base.name)
+    entry, known = catalog.lookup(base.name), read_index(base.name, identity)
+    with storage("packing a base image", home), FileLock(home / "build.lock"):
+        work = Path(tempfile.mkdtemp(prefix="building-", dir=home))
         try:
             work.chmod(0o755)
             out = _guest_folder(work / "out", identity)
             with Sandbox(_spec(base.rootfs, Bind(out, "/run/out", writable=True)), identity=identity) as box:
                 _do(box, "packing", PACK)
-            layer = _normalise(entry, work, int(record["epoch"]))
+            layer = _normalise(entry, work, known.epoch if known else 0)
             digest, _, _ = oci.manifest(layer, base.architecture)
             if digest != base.digest:
                 raise InfraError(
                     Boundary.STORAGE,
-                    f"the base {name} was changed on disk: it is {digest} and should be {base.digest}",
+                    f"the base {base.name} was changed on disk: it is {digest} and should be {base.digest}",
                     hint="`skill2env cache clear` removes it; the next run builds it again.",
                     transient=False,
                 )
-            return oci.write_layout(folder, out / "layer.tar", layer, base.architecture, base.reference)
+            yield out / "layer.tar", layer
         finally:
             remove_tree(work, identity)
+
+
+def export_base(name: str, folder: Path) -> str:
+    """Write a base as an OCI image layout, to be pushed to a registry by any tool; returns the manifest digest.
+
+    Raises:
+        UserError: no such name.
+        InfraError: the base cannot be built, was changed on disk, or `folder` cannot be written.
+    """
+    base = ensure_base(name)
+    with packed_base(base) as (archive, layer), storage("exporting a base image", folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        return oci.write_layout(folder, archive, layer, base.architecture, base.reference)
