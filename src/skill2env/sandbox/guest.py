@@ -47,6 +47,11 @@ class Guest(ABC):
             InfraError: the sandbox is not running.
         """
 
+    @property
+    def several_users(self) -> bool:
+        """True when commands inside can run as different users."""
+        return self.identity.several_users
+
     @abstractmethod
     def abandon(self, why: str) -> None:
         """End a sandbox that no longer does what it is asked.

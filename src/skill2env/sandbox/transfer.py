@@ -28,20 +28,16 @@ class TransferRefused(RuntimeError):
 # ---------------------------------------------------------------------------------------------------- in
 
 
-def _head(kind: bytes, name: str, status: os.stat_result | None, size: int) -> bytes:
+def record(kind: bytes, name: str, mode: int, mtime: int, size: int) -> bytes:
+    """Head and name of one entry of a stream."""
     raw = os.fsencode(name)
-    mode = stat.S_IMODE(status.st_mode) & 0o777 if status else 0
-    mtime = max(0, int(status.st_mtime)) if status else 0
-    return b"".join(
-        (
-            kind,
-            mode.to_bytes(4, "big"),
-            mtime.to_bytes(8, "big"),
-            size.to_bytes(8, "big"),
-            len(raw).to_bytes(2, "big"),
-            raw,
-        )
-    )
+    numbers = (mode & 0o777).to_bytes(4, "big") + mtime.to_bytes(8, "big") + size.to_bytes(8, "big")
+    return kind + numbers + len(raw).to_bytes(2, "big") + raw
+
+
+def _head(kind: bytes, name: str, status: os.stat_result | None, size: int) -> bytes:
+    mode = stat.S_IMODE(status.st_mode) if status else 0
+    return record(kind, name, mode, max(0, int(status.st_mtime)) if status else 0, size)
 
 
 def _file(path: Path, name: str) -> Iterator[bytes]:

@@ -1,0 +1,328 @@
+"""One running container of an engine, with the interface of `Sandbox`: commands, files, limits, and its end.
+
+Covers: no network unless asked, hard limits on memory, processors and processes by the engine, a watch over what is
+written, time limits that kill everything a command started, output floods, and removal whatever happens. The engine's
+own defaults stand between the container and the machine. Does not cover: user namespaces and a system-call filter of
+ours (the engine has its own), and what an image without ``sh`` or ``tar`` would need.
+"""
+
+import threading
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+from skill2env.errors import Boundary, InfraError
+from skill2env.sandbox import engine_files, transfer
+from skill2env.sandbox.command import KILLED, ExecOutcome
+from skill2env.sandbox.engine import Engine, EngineError
+from skill2env.sandbox.engine_command import EngineCommand, passed
+from skill2env.sandbox.engine_spec import EngineSpec, run_options
+from skill2env.sandbox.engine_sweep import sweep_once
+from skill2env.sandbox.guest import OUTPUT_LIMIT_BYTES, PathKind
+from skill2env.sandbox.limits import Enforced
+from skill2env.sandbox.streams import Pipes, Sink
+
+WATCH_SEC = 5.0
+_MIB = 2**20
+_START_TIMEOUT_SEC = 120.0
+_PULL_TIMEOUT_SEC = 1800.0
+_TRANSFER_TIMEOUT_SEC = 600.0
+_SHORT_TIMEOUT_SEC = 60.0
+_ERROR_BYTES = 4096
+
+_MAKE = 'while [ $# -gt 1 ]; do mkdir -p -- "$2" && { [ -z "$1" ] || chmod "$1" -- "$2"; } || exit 1; shift 2; done'
+_EMPTY = (
+    'for d; do { [ -d "$d" ] && [ ! -L "$d" ]; } || { rm -rf -- "$d"; mkdir -p -- "$d"; }; '
+    'rm -rf -- "$d"/* "$d"/.[!.]* "$d"/..?*; chmod 777 -- "$d" || exit 1; done'
+)
+_KIND = 'if [ -d "$1" ]; then exit 2; elif [ -f "$1" ]; then exit 1; fi; exit 0'
+_KILL_ALL = "kill -9 -1"
+
+
+class EngineBox:
+    """A context manager around one container. `stop` is idempotent and removes it, started or not.
+
+    Raises (on entering):
+        InfraError: the engine cannot start it; the hint says what to do.
+    """
+
+    def __init__(self, engine: Engine, spec: EngineSpec) -> None:
+        self.engine = engine
+        self.spec = spec
+        self.name = f"skill2env-{uuid.uuid4().hex[:16]}"
+        """Of the container."""
+        self.breach = ""
+        """The limit for which everything inside was killed last, in words."""
+        self.several_users = True
+        self._life = threading.RLock()
+        self._ended = threading.Event()
+        self._started = False
+        self._stopped = False
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def enforced(self) -> Enforced:
+        """Which limits are hard and which are watched."""
+        limits = self.spec.limits
+        hard = [name for name in ("cpus", "memory_mb", "pids") if getattr(limits, name) is not None]
+        return Enforced(tuple(hard), ("storage_mb",) if limits.storage_mb is not None else ())
+
+    # ------------------------------------------------------------------------------------------ life
+
+    def start(self) -> None:
+        """Start the container.
+
+        Raises:
+            InfraError: see the class.
+        """
+        sweep_once(self.engine)
+        with self._life:
+            if self._stopped:
+                raise InfraError(
+                    Boundary.SANDBOX, "the container was stopped before it started", transient=False
+                )
+            self._started = True
+            timeout = _PULL_TIMEOUT_SEC if self.spec.pull else _START_TIMEOUT_SEC
+            try:
+                self.engine.call("run", *run_options(self.engine, self.spec, self.name), timeout_sec=timeout)
+            except EngineError as error:
+                raise self._start_error(error) from error
+            if self.spec.limits.storage_mb is not None:
+                threading.Thread(target=self._watch, name="engine-watch", daemon=True).start()
+
+    def _start_error(self, error: EngineError) -> InfraError:
+        told = error.told.lower()
+        if "cgroup" in told or "cpu-period" in told or "memory limit" in told:
+            return InfraError(
+                Boundary.SANDBOX,
+                f"{self.engine.name} cannot enforce the limits of the task here: {error.told.strip()[-500:]}",
+                hint="Run as root, with delegated control groups, or allow it with --allow-unlimited.",
+                transient=False,
+            )
+        return error.infra("starting a container")
+
+    def stop(self, *, keep: str = "") -> Path | None:
+        """Kill everything inside and remove the container. A later call does nothing.
+
+        Args:
+            keep: commit what was written to an image of this name below ``skill2env/kept`` first.
+        """
+        self._ended.set()
+        with self._life:
+            if self._stopped or not self._started:
+                self._stopped = True
+                return None
+            self._stopped = True
+            if keep:
+                with_name = "".join(char if char.isalnum() else "-" for char in keep.lower()).strip("-")
+                self._try("commit", self.name, f"skill2env/kept:{with_name}")
+            self._try("rm", "--force", "--volumes", self.name)
+        return None
+
+    def _try(self, *arguments: str) -> None:
+        """One call whose failure changes nothing for the caller: what is left over is swept by the next process."""
+        try:
+            self.engine.call(*arguments)
+        except (EngineError, InfraError):
+            return
+
+    def running(self) -> bool:
+        """Whether the engine says that the container runs."""
+        try:
+            return self.engine.call("inspect", "--format", "{{.State.Running}}", self.name) == "true"
+        except (EngineError, InfraError):
+            return False
+
+    def _watch(self) -> None:
+        """Look every few seconds at what was written; too much of it ends everything inside."""
+        limit = (self.spec.limits.storage_mb or 0) * _MIB
+        while not self._ended.wait(WATCH_SEC):
+            try:
+                told = self.engine.call(
+                    "container", "inspect", "--size", "--format", "{{.SizeRw}}", self.name
+                )
+            except (EngineError, InfraError):
+                continue
+            if told.isdigit() and int(told) > limit:
+                self.breach = f"more than {self.spec.limits.storage_mb} MiB were written"
+                self._try("exec", "--user", "0", self.name, "sh", "-c", _KILL_ALL)
+
+    # ------------------------------------------------------------------------------------------ commands
+
+    def exec(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str = "/",
+        env: Mapping[str, str] | None = None,
+        user: str | int | None = None,
+        stdin: bytes | None = None,
+        timeout_sec: float | None = None,
+        output_limit: int = OUTPUT_LIMIT_BYTES,
+        merge_stderr: bool = False,
+    ) -> ExecOutcome:
+        """Run one command to its end; see `Guest.exec`.
+
+        Raises:
+            InfraError: the container ended under the command.
+        """
+        command = self.start_command(
+            argv,
+            cwd=cwd,
+            env=env,
+            user=user,
+            stdin=stdin,
+            output_limit=output_limit,
+            merge_stderr=merge_stderr,
+        )
+        return command.wait(timeout_sec)
+
+    def start_command(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str = "/",
+        env: Mapping[str, str] | None = None,
+        user: str | int | None = None,
+        stdin: bytes | None = None,
+        output_limit: int = OUTPUT_LIMIT_BYTES,
+        merge_stderr: bool = False,
+    ) -> EngineCommand:
+        """Start a command that another thread may kill; for the arguments see `exec`."""
+        pipes = Pipes(stdin=stdin, merge_stderr=merge_stderr, limit=output_limit)
+        return self._start(argv, pipes, cwd=cwd, env=env or {}, user=user, fed=stdin is not None)
+
+    def _start(
+        self,
+        argv: Sequence[str],
+        pipes: Pipes,
+        *,
+        cwd: str = "/",
+        env: Mapping[str, str] | None = None,
+        user: str | int | None = None,
+        fed: bool = False,
+    ) -> EngineCommand:
+        who = "0" if user in (None, "", "root") else str(user)
+        options, environment = passed(env or {})
+        command = [*self.engine.program, "exec", "--user", who, "--workdir", cwd, *options]
+        if fed:
+            command.append("--interactive")
+        return EngineCommand(self, [*command, self.name], argv, pipes, environment)
+
+    def ended(self, command: str) -> InfraError:
+        """The error for a command under which the container ended."""
+        return InfraError(Boundary.SANDBOX, f"the container ended while a command was running: {command}")
+
+    def after_kill(self, code: int) -> str:
+        """Why a command that was killed may have been, in words; empty when nobody knows."""
+        if self.breach or code != KILLED or self.spec.limits.memory_mb is None:
+            return self.breach
+        try:
+            told = self.engine.call("inspect", "--format", "{{.State.OOMKilled}}", self.name)
+        except (EngineError, InfraError):
+            return ""
+        if told == "true":
+            self.breach = f"more than {self.spec.limits.memory_mb} MiB of memory were used"
+        return self.breach
+
+    # ------------------------------------------------------------------------------------------ files
+
+    def put(self, source: Path, target: str, *, owner: str | None = None) -> None:
+        """Copy a file or the content of a folder of the host to `target` inside; see `Guest.put`.
+
+        Raises:
+            FileNotFoundError: there is no `source`.
+            InfraError: the copy failed.
+        """
+        source = Path(source)
+        whole = source.is_dir()
+        source.stat()
+        folder, name = (target, "") if whole else engine_files.split(target)
+        stream = engine_files.pack(source, name=name, owner=owner)
+        done = self._script(
+            engine_files.RECEIVE, folder, name, stdin=stream, timeout_sec=_TRANSFER_TIMEOUT_SEC
+        )
+        if done.return_code:
+            told = done.stderr.decode(errors="replace").strip()[:500] or f"code {done.return_code}"
+            where = Boundary.STORAGE if "No space left" in told else Boundary.SANDBOX
+            raise InfraError(where, f"copying to {target} failed: {told}")
+
+    def get(
+        self, source: str, target: Path, *, limit_bytes: int = transfer.LIMIT_BYTES, links: bool = False
+    ) -> None:
+        """Copy a file or the content of a folder inside to `target` on the host; see `Guest.get`.
+
+        Raises:
+            FileNotFoundError: there is no `source`.
+            TransferRefused: too much, or what no honest program would send.
+            InfraError: the container is gone, or the host cannot write.
+        """
+        try:
+            with engine_files.Download(limit_bytes) as download:
+                done = self._script(
+                    engine_files.SEND, source, sink=download.feed, timeout_sec=_TRANSFER_TIMEOUT_SEC
+                )
+                if done.return_code == engine_files.NOT_FOUND:
+                    raise FileNotFoundError(source)
+                if done.return_code not in (0, 1):  # 1: a file changed or vanished while it was read
+                    told = done.stderr.decode(errors="replace").strip()[:500]
+                    raise transfer.TransferRefused(f"copying {source} failed: {told or done.return_code}")
+                download.write(Path(target), links=links)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise InfraError(Boundary.STORAGE, f"writing {target} failed: {error}") from error
+
+    def make_folders(self, folders: Mapping[str, int | None]) -> None:
+        """Make folders inside, with their parents, where they are missing; see `Guest.make_folders`.
+
+        Raises:
+            InfraError: one cannot be made.
+        """
+        words = [
+            part for path, mode in folders.items() for part in ("" if mode is None else f"{mode:o}", path)
+        ]
+        self._must(_MAKE, *words, doing="making folders")
+
+    def empty_folders(self, folders: Sequence[str]) -> None:
+        """Make folders inside empty, and writable by everybody; make those that are missing.
+
+        Raises:
+            InfraError: it failed.
+        """
+        self._must(_EMPTY, *folders, doing="emptying folders")
+
+    def kind(self, path: str) -> PathKind:
+        """What a path inside leads to; links are followed.
+
+        Raises:
+            InfraError: the container is gone.
+        """
+        code = self._script(_KIND, path).return_code
+        return PathKind(code) if code in tuple(PathKind) else PathKind.OTHER
+
+    def _must(self, script: str, *words: str, doing: str) -> None:
+        done = self._script(script, *words)
+        if done.return_code:
+            told = done.stderr.decode(errors="replace").strip()[:500] or f"code {done.return_code}"
+            raise InfraError(Boundary.SANDBOX, f"{doing} in the container failed: {told}")
+
+    def _script(
+        self,
+        script: str,
+        *words: str,
+        stdin: Iterator[bytes] | None = None,
+        sink: Sink | None = None,
+        timeout_sec: float = _SHORT_TIMEOUT_SEC,
+    ) -> ExecOutcome:
+        """Run a short shell program of ours as root."""
+        pipes = Pipes(stdin=stdin, merge_stderr=False, limit=_ERROR_BYTES, sink=sink)
+        argv = ["sh", "-c", script, "sh", *words]
+        return self._start(argv, pipes, fed=stdin is not None).wait(timeout_sec)
