@@ -37,8 +37,11 @@ def _good(rng):
     }
 
 
-def make_file(rng, rows=24, header_fault=False):
-    """Text bytes of one feed file with good, padded, short, long and damaged records."""
+def make_file(rng, rows=24, header_fault=False, shared=()):
+    """Text bytes of one feed file with good, padded, short, long and damaged records.
+
+    Each of ``shared`` also comes, in sound form: other values below the same key and the same moment.
+    """
     columns = list(COLUMNS) + rng.sample(["channel", "note", "unit"], rng.randint(0, 2))
     rng.shuffle(columns)
     if header_fault:
@@ -62,6 +65,9 @@ def make_file(rng, rows=24, header_fault=False):
         writer.writerow(cells)
         if rng.random() < 0.05:
             out.write(end)
+    for same in shared:
+        record = {**_good(rng), **same}
+        writer.writerow([record.get(c, "x") for c in columns])
     text = out.getvalue()
     return (b"\xef\xbb\xbf" if rng.random() < 0.4 else b"") + text.encode()
 
@@ -151,7 +157,10 @@ def scenario(seed, files=4, header_fault=False):
     rng = random.Random(seed)
     names = [f"orders_202603{day:02d}.csv" for day in sorted(rng.sample(range(1, 29), files))]
     faulty = rng.choice(names) if header_fault else None
-    feed = {name: make_file(rng, header_fault=name == faulty) for name in names}
+    shared = [{c: row[c] for c in ("order_id", "sku", "updated_at")} for row in (_good(rng) for _ in range(4))]
+    for same in shared:
+        same["updated_at"] = "2026-03-04" + same["updated_at"][10:]  # the latest moment, so the order of loading decides
+    feed = {name: make_file(rng, header_fault=name == faulty, shared=shared) for name in names}
     feed["orders_20260301.csv.bak"] = b"order_id\nAB-999999\n"
     feed["returns_20260301.csv"] = feed[names[0]]
     return feed
