@@ -147,7 +147,7 @@ def _failure(kind: str, message: str = "", phase: TrialPhase = TrialPhase.ENVIRO
         (_failure("OSError", "[Errno 28] No space left on device"), Boundary.STORAGE),
         (_failure("RuntimeError", 'process "/bin/sh -c false" did not complete: exit code: 1'), None),
         (_failure("BuildFailed", "step 3: exit 1"), None),
-        (_failure("BuildFailed", "several stages are not supported"), Boundary.SANDBOX),
+        (_failure("NeedsDocker", "needs docker: ONBUILD at line 3"), Boundary.SANDBOX),
         (_failure("VerifierTimeoutError", "timed out", TrialPhase.VERIFIER), None),
         (_failure("RuntimeError", "no space left on device", TrialPhase.AGENT), None),
     ],

@@ -1,9 +1,11 @@
 """Dockerfiles built for real: what ends up in the image, what is cached, and whose fault a failure is."""
 
+import io
 import os
 import signal
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -71,6 +73,16 @@ def built_layers(home: Path) -> list[Path]:
     return sorted(path.parent for path in home.glob("layers/*/*/layer.json"))
 
 
+def make_archive(kind: str, files: dict[str, bytes], *, uid: int = 0) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode=f"w:{kind}") as archive:
+        for name, data in files.items():
+            info = tarfile.TarInfo(name)
+            info.size, info.uid, info.gid, info.mode, info.mtime = len(data), uid, uid, 0o640, 1_000_000_000
+            archive.addfile(info, io.BytesIO(data))
+    return out.getvalue()
+
+
 # ---------------------------------------------------------------------------------------------- what is in the image
 
 
@@ -102,6 +114,78 @@ WORKDIR sub
     assert image.config.workdir == "/srv/app/sub"
     assert dict(image.config.env)["NAME"] == "the world"
     assert "GREETING" not in image.config.env
+
+
+STAGES = """FROM debian-bookworm AS tools
+RUN mkdir -p /out/sub && echo built > /out/program && chmod 4755 /out/program && ln -s program /out/link \\
+ && echo x > /out/.hidden && echo y > /out/sub/y && chown -R 33:33 /out/sub && ln -s /out/program /start
+FROM debian-bookworm AS unused
+RUN false
+FROM tools AS more
+RUN echo more > /out/more
+FROM debian-bookworm
+COPY --from=tools /out/program /start /bin2/
+COPY --from=tools /out/ /all
+COPY --from=more --chown=5:6 --chmod=0700 /out/m* /renamed
+COPY --from=debian-bookworm /etc/debian_version /etc/issue /base/
+"""
+
+
+def test_stages_copy_from_each_other_and_unused_ones_are_not_built(context: Path) -> None:
+    (context / "Dockerfile").write_text(STAGES)
+    image = build_image(context)
+    show = "find /bin2 /all /renamed /base -printf '%p %y %m %U:%G %l\\n' | sort"
+    several = current_identity().several_users
+    owner, chosen = ("33:33", "5:6") if several else ("0:0", "0:0")
+    assert [line.rstrip() for line in look(image, show).splitlines()] == [
+        "/all d 755 0:0", "/all/.hidden f 644 0:0", "/all/link l 777 0:0 program", "/all/program f 4755 0:0",
+        f"/all/sub d 755 {owner}", f"/all/sub/y f 644 {owner}", "/base d 755 0:0",
+        "/base/debian_version f 644 0:0", "/base/issue f 644 0:0", "/bin2 d 755 0:0", "/bin2/program f 4755 0:0",
+        "/bin2/start f 4755 0:0", f"/renamed f 700 {chosen}",
+    ]  # fmt: skip
+    assert look(image, "ls /out 2>&1 || true").startswith("ls: cannot access")
+
+
+def test_a_changed_stage_changes_what_is_copied_from_it(context: Path) -> None:
+    for text in ("one", "two"):
+        (context / "Dockerfile").write_text(
+            f"FROM debian-bookworm AS a\nRUN echo {text} > /x\nFROM debian-bookworm\nCOPY --from=a /x /x\n"
+        )
+        assert look(build_image(context), "cat /x") == text
+
+
+@pytest.mark.parametrize("kind", ["", "gz", "bz2", "xz"])
+def test_add_unpacks_archives(context: Path, kind: str) -> None:
+    (context / "data").write_bytes(make_archive(kind, {"a/b": b"one", "c": b"two"}, uid=33))
+    (context / "plain.gz").write_bytes(b"\x1f\x8b no archive")
+    image = build(context, "ADD data plain.gz /x/\nADD --chown=7:8 data /y\nCOPY data /copied\n")
+    several = current_identity().several_users
+    owners = ["33:33", "7:8"] if several else ["0:0", "0:0"]
+    assert look(image, "cat /x/a/b /x/c; stat -c ' %Y' /x/plain.gz; test -f /copied") == "onetwo 946684800"
+    assert look(image, "stat -c '%u:%g %a %Y' /x/c /y/c").splitlines() == [
+        f"{owner} 640 1000000000" for owner in owners
+    ]
+
+
+def test_mounted_folders_are_empty_and_left_out_of_the_layer(context: Path) -> None:
+    image = build(
+        context,
+        "RUN mkdir /cache && echo kept > /cache/below\n"
+        "RUN --mount=type=cache,target=/cache --mount=type=tmpfs,target=/new ls -A /cache > /seen "
+        "&& echo gone | tee /cache/file /new/file\n"
+        "RUN ls -A /cache /new > /after\n",
+    )
+    assert look(image, "cat /seen; ls -A /cache /new") == "/cache:\nbelow\n\n/new:"
+
+
+def test_a_user_with_a_group(context: Path) -> None:
+    if not current_identity().several_users:
+        pytest.skip("one uid")
+    image = build(
+        context, "USER games:audio\nRUN id -nu > /tmp/who && id -ng >> /tmp/who && id -nG >> /tmp/who\n"
+    )
+    assert look(image, "cat /tmp/who").split() == ["games", "audio", "audio"]
+    assert image.config.user == "games:audio"
 
 
 def test_modes_links_and_times_of_copied_files(context: Path) -> None:
@@ -295,7 +379,10 @@ def test_a_failing_command_is_the_dockerfiles_fault(context: Path, own_layers: P
         ("COPY --chown=nobody-here f /x\n", "no such user or group"),
         ("COPY --chown=root:nobody-here f /x\n", "no such user or group"),
         ("COPY [fg] /x\n", "must be a folder"),
-        ("ADD a.tar.gz /x/\n", "would unpack"),
+        ("ADD a.tar.zst /x/\n", "needs docker: ADD of a zstd archive at line 2"),
+        ("ADD cut.tar.gz /x/\n", "the archive is damaged"),
+        ("FROM debian-bookworm AS b\nCOPY --from=0 /no/such /x\n", "/no/such: no such file in the stage"),
+        ("FROM debian-bookworm AS b\nCOPY --from=0 /etc/hostnam? /x\n", "no such file in the stage"),
         ("WORKDIR /etc/passwd\n", "passwd"),
         ('RUN ["/no/such/program"]\n', "/no/such/program"),
         ("RUN not-a-command\n", "not found"),
@@ -306,7 +393,8 @@ def test_what_a_dockerfile_can_do_wrong(context: Path, text: str, message: str) 
     for name in ("f", "g", "d/x"):
         (context / name).parent.mkdir(exist_ok=True)
         (context / name).write_text("x")
-    (context / "a.tar.gz").write_bytes(b"\x1f\x8b" + b"x" * 20)
+    (context / "a.tar.zst").write_bytes(b"\x28\xb5\x2f\xfd" + b"x" * 20)
+    (context / "cut.tar.gz").write_bytes(make_archive("gz", {"big": b"x" * 4_000_000})[:3000])
     if "USER" in text and not current_identity().several_users:
         pytest.skip("one uid: another user is refused before anything is looked up")
     with pytest.raises(BuildFailed) as caught:

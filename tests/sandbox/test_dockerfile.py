@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skill2env.sandbox.dockerfile import BuildFailed, Copy, Run, parse
+from skill2env.sandbox.dockerfile import parse
 from skill2env.sandbox.expand import ExpansionError, expand, expand_body
-from skill2env.sandbox.recipe import CopyStep, Recipe, RunStep, WorkdirStep, resolve
+from skill2env.sandbox.instructions import BuildFailed, Copy, Run
+from skill2env.sandbox.recipe import CopyStep, Recipe, RunStep, WorkdirStep
+from skill2env.sandbox.resolving import resolve
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -104,7 +106,7 @@ def test_workdir_is_relative_to_the_last_and_user_sticks() -> None:
     assert isinstance(second, WorkdirStep)
     assert second.path == "/app/lib"
     assert isinstance(run, RunStep)
-    assert (run.user, run.workdir) == ("agent", "/app/lib")
+    assert (run.user, run.workdir) == ("agent:staff", "/app/lib")
     assert isinstance(copy, CopyStep)
     assert copy.target == "/app/lib/b/"
     assert made.config.user == ""
@@ -134,18 +136,18 @@ def test_what_is_only_recorded() -> None:
         ("", "no instructions"),
         ("RUN true\n", "no FROM"),
         ("RUN true\nFROM a\n", "only ARG may stand before FROM"),
-        ("FROM a\nFROM b\n", "several stages"),
-        ("FROM a AS x\nCOPY --from=x /a /b\n", "--from is not supported"),
-        ("FROM a\nRUN --mount=type=cache,target=/x true\n", "--mount is not supported"),
+        ("FROM a AS x\nCOPY --from=x /a /b\n", "--from=x names no earlier stage"),
+        ("FROM a\nCOPY --from=0 /a /b\n", "--from=0 names no earlier stage"),
+        ("FROM a\nRUN --mount=type=cache true\n", "--mount needs a target"),
         ("FROM a\nRUN --network=host true\n", "cannot leave the sandbox"),
         ("FROM a\nRUN --security=insecure true\n", "cannot leave the sandbox"),
-        ("FROM a\nADD https://example.org/x /x\n", "ADD of a URL"),
-        ("FROM a\nONBUILD RUN true\n", "ONBUILD is not supported"),
-        ("FROM a\nFETCH x\n", "FETCH is not supported"),
+        ("FROM a\nADD https://example.org/x /x\n", "needs docker: ADD of a URL at line 2"),
+        ("FROM a\nONBUILD RUN true\n", "needs docker: ONBUILD at line 2"),
+        ("FROM a\nFETCH x\n", "needs docker: FETCH at line 2"),
         ("FROM a\nCOPY a\n", "at least one source and a target"),
         ("FROM a\nCOPY a b c\n", "must be a folder and end in /"),
         ("FROM a\nCOPY --chmod=rwx a b\n", "no octal mode"),
-        ("FROM a\nCOPY --parents a b\n", "--parents is not supported"),
+        ("FROM a\nCOPY --parents a b\n", "needs docker: COPY --parents at line 2"),
         ("FROM a\nRUN <<EOF\nnever closed\n", "unterminated heredoc"),
         ("FROM a\nSHELL bash -c\n", "exec form"),
         ('FROM a\nENV A="${B:?must be set}"\n', "B: must be set"),
@@ -153,7 +155,12 @@ def test_what_is_only_recorded() -> None:
         ("FROM a\nWORKDIR 'x\n", "never closed"),
         ("FROM a\nARG 1x=2\n", "no variable name"),
         ("FROM $NOPE\n", "names nothing"),
-        ("# escape=`\nFROM a\nRUN a `\n b\n", "escape directive"),
+        ("# escape=`\nFROM a\nRUN a `\n b\n", "needs docker: the escape directive at line 1"),
+        ("FROM a\nRUN --mount=type=secret,id=x true\n", "needs docker: RUN --mount=type=secret at line 2"),
+        ("FROM a\nRUN --mount=target=/x true\n", "needs docker: RUN --mount=type=bind at line 2"),
+        ("FROM a\nADD --checksum=sha256:0 a b\n", "needs docker: ADD --checksum at line 2"),
+        ("FROM scratch\n", "needs docker: FROM scratch at line 1"),
+        ("FROM a\nUSER :staff\n", "USER names nobody"),
         ("FROM a b\n", "one image reference"),
         ("FROM a\n" + "#" * (1 << 20), "larger than"),
     ],
@@ -166,8 +173,42 @@ def test_what_cannot_be_built_says_why(text: str, message: str) -> None:
 
 def test_failure_names_the_line() -> None:
     with pytest.raises(BuildFailed) as caught:
-        recipe("FROM a\n\n# remark\nRUN true\nCOPY --from=x a b\n")
-    assert caught.value.step == "line 5: COPY --from=x a b"
+        recipe("FROM a\n\n# remark\nRUN true\nCOPY --parents a b\n")
+    assert caught.value.step == "line 5: COPY --parents a b"
+
+
+def test_stages_go_on_from_each_other() -> None:
+    made = recipe(
+        "ARG V=12\nFROM base:$V AS Build\nENV A=1\nWORKDIR /src\nUSER agent\nARG V\nRUN echo $V\n"
+        "FROM build AS more\nARG V\nRUN id\n"
+        "FROM other\nCOPY --from=BUILD /src/out /out\nCOPY --from=1 /x /y/\nCOPY --from=image:1 /z /z\n"
+    )
+    build, more, last = made.stages
+    assert (build.base, more.base, last.base) == ("base:12", 0, "other")
+    assert made.base == "other"
+    assert dict(more.config.env)["A"] == "1"
+    assert (more.config.workdir, more.config.user) == ("/src", "agent")
+    assert (last.config.workdir, last.config.user, "A" in last.config.env) == ("/", "", False)
+    assert [step.origin for step in last.steps if isinstance(step, CopyStep)] == [0, 1, "image:1"]
+    (run,) = [step for step in build.steps if isinstance(step, RunStep)]
+    assert run.env["V"] == "12"
+
+
+def test_the_image_stands_on_the_first_base_of_its_chain() -> None:
+    made = recipe("FROM base AS one\nFROM one AS two\nFROM two\nRUN true\n")
+    assert (made.base, made.place.line) == ("base", 1)
+
+
+def test_mounts_and_networks_of_a_run() -> None:
+    made = recipe(
+        "FROM base\nWORKDIR /w\nENV C=/cache\n"
+        "RUN --mount=type=cache,id=x,target=$C/pip --mount=type=tmpfs,dst=t --network=none make\nRUN make\n"
+    )
+    _, first, second = made.steps
+    assert isinstance(first, RunStep)
+    assert isinstance(second, RunStep)
+    assert (first.mounts, first.offline) == (("/cache/pip", "/w/t"), True)
+    assert (second.mounts, second.offline) == ((), False)
 
 
 @pytest.mark.parametrize(

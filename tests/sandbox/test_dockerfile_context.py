@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skill2env.sandbox.context import Context, Ignore, archive, clean, fingerprint, pattern_regex
-from skill2env.sandbox.dockerfile import BuildFailed, Place
+from skill2env.sandbox.instructions import BuildFailed, Place
 
 HERE = Place(3, "COPY it")
 

@@ -12,7 +12,8 @@ from pydantic import ValidationError
 from skill2env.authors.workspace import TakenFile
 from skill2env.create.outcome import rejected
 from skill2env.records import SHA256_PREFIX, Reason, Skipped, SkipReason, TaskContract
-from skill2env.sandbox.dockerfile import BuildFailed, From, parse
+from skill2env.sandbox.dockerfile import parse
+from skill2env.sandbox.instructions import BuildFailed, From
 
 CONTRACT_FILE = "contract.json"
 SKIP_FILE = "skip.json"

@@ -49,7 +49,6 @@ _NETWORK = re.compile(
     r"manifest unknown|pull access denied|failed to do request",
     re.IGNORECASE,
 )
-_UNSUPPORTED = re.compile(r"\b(?:is|are) not supported\b")
 _FULL = re.compile(r"no space left on device|disk quota exceeded|read-only file system", re.IGNORECASE)
 
 
@@ -63,7 +62,7 @@ def machine_fault(failure: TrialFailure) -> InfraError | None:
         return None
     if _ENGINE.search(failure.message):
         return InfraError(Boundary.SANDBOX, failure.message, hint="run `skill2env doctor`", transient=False)
-    if failure.type == "BuildFailed" and _UNSUPPORTED.search(failure.message):
+    if failure.type == "NeedsDocker":
         hint = "run it with --sandbox docker"
         return InfraError(Boundary.SANDBOX, failure.message, hint=hint, transient=False)
     where = _MACHINE_TYPES.get(failure.type)

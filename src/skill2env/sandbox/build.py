@@ -4,9 +4,9 @@ Neighbouring COPY, ADD and WORKDIR steps share a layer; each RUN has its own. A 
 network and the disk worked: their failures are infrastructure, never the Dockerfile's.
 """
 
-import shutil
+import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,19 +15,20 @@ from skill2env.errors import Boundary, InfraError
 from skill2env.records import digest_of
 from skill2env.sandbox import context as ctx
 from skill2env.sandbox.command import log_tail
-from skill2env.sandbox.copying import copy_into
-from skill2env.sandbox.dockerfile import BuildFailed, Place
-from skill2env.sandbox.identity import Identity
+from skill2env.sandbox.copying import copy_across, copy_into
+from skill2env.sandbox.identity import Identity, Tier
+from skill2env.sandbox.instructions import BuildFailed
 from skill2env.sandbox.layers import Layer, building, find
-from skill2env.sandbox.network import Network, build_network
-from skill2env.sandbox.recipe import CopyStep, Recipe, RunStep, Step, WorkdirStep
-from skill2env.sandbox.session import ExecOutcome, ResourceLimits, Sandbox, SandboxSpec
+from skill2env.sandbox.network import build_network
+from skill2env.sandbox.recipe import CopyStep, Recipe, RunStep, Stage, Step, WorkdirStep
+from skill2env.sandbox.running import Bench, run_command
+from skill2env.sandbox.scratch import remove_tree
+from skill2env.sandbox.session import Bind, ResourceLimits, Sandbox, SandboxSpec
 from skill2env.store.files import storage
 
 Progress = Callable[[str], None]
-_LOG_LIMIT_BYTES = 4 * 2**20
-_FULL_DISK_BYTES = 100 * 2**20
 _LAYERS_AT_MOST = 32
+_MOUNTS = "mounts"
 _LIMITS = ResourceLimits(memory_mb=8192, pids=4096, storage_mb=16384)
 """What one layer may use: generous for compilers, far from what would hurt the machine."""
 
@@ -43,14 +44,18 @@ class Ground:
 
 
 @dataclass(frozen=True, slots=True)
-class _Bench:
-    """Where the steps of one layer are performed."""
+class Stack:
+    """A built image or stage: layers on a base."""
 
-    box: Sandbox
-    network: Network | None
-    work: Path
-    deadline: float
-    """On the monotonic clock."""
+    ground: Ground
+    key: str
+    """Digest of everything that went into it."""
+    layers: tuple[Layer, ...] = ()
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """Lower directories of its file system, bottom first."""
+        return (self.ground.rootfs, *(layer.files for layer in self.layers))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,188 +64,208 @@ class _Group:
 
     steps: tuple[Step, ...]
     sources: dict[int, list[ctx.Source]]
-    """Index of a copy step -> what it copies."""
+    """Index of a step that copies from the build context -> what it copies."""
+    origins: dict[int, Stack]
+    """Index of a step that copies from elsewhere -> from where."""
 
     @property
     def online(self) -> bool:
         return any(isinstance(step, RunStep) and not step.offline for step in self.steps)
 
+    @property
+    def mounts(self) -> tuple[str, ...]:
+        return tuple(
+            dict.fromkeys(path for step in self.steps if isinstance(step, RunStep) for path in step.mounts)
+        )
+
     def describe(self) -> list[object]:
         """Everything that decides what the layer holds, as plain data."""
-        told: list[object] = []
-        for number, step in enumerate(self.steps):
-            match step:
-                case RunStep():
-                    told.append(
-                        ["run", list(step.argv), dict(step.env), step.workdir, step.user, step.offline]
-                    )
-                case CopyStep():
-                    files = list(ctx.fingerprint(self.sources[number]))
-                    told.append(["copy", files, list(step.files), step.target, step.owner, step.mode])
-                case WorkdirStep():
-                    told.append(["workdir", step.path])
-        return told
+        return [self._describe(number, step) for number, step in enumerate(self.steps)]
+
+    def _describe(self, number: int, step: Step) -> list[object]:
+        match step:
+            case RunStep():
+                told: list[object] = [
+                    "run",
+                    list(step.argv),
+                    dict(step.env),
+                    step.workdir,
+                    step.user,
+                    step.offline,
+                ]
+                return [*told, list(step.mounts)] if step.mounts else told
+            case CopyStep():
+                origin = self.origins.get(number)
+                if origin is not None:
+                    return ["copy", origin.key, list(step.sources), step.target, step.owner, step.mode]
+                files = list(ctx.fingerprint(self.sources[number]))
+                told = ["copy", files, list(step.files), step.target, step.owner, step.mode]
+                return [*told, "unpack"] if step.unpack else told
+            case WorkdirStep():
+                return ["workdir", step.path]
 
 
-def build_layers(
-    recipe: Recipe,
-    context: ctx.Context,
-    ground: Ground,
-    identity: Identity,
-    *,
-    timeout_sec: float,
-    progress: Progress,
-) -> tuple[str, tuple[Layer, ...]]:
-    """Find or build every layer of a recipe.
+class Builder:
+    """Finds or builds the layers of recipes.
 
     Args:
-        recipe: from `recipe.resolve`.
         context: what COPY may copy.
-        ground: the base.
+        base_of: image reference -> the base it means; raises what `images` says.
         identity: how ids map.
         timeout_sec: for all commands together.
         progress: told one line per layer that is built.
-
-    Returns:
-        (key of the whole, layers bottom first).
-
-    Raises:
-        BuildFailed: the Dockerfile is at fault.
-        InfraError: the network, the disk or the sandbox is.
     """
-    key, layers = digest_of({"base": ground.digest}), list[Layer]()
-    deadline = time.monotonic() + timeout_sec
-    for group in _groups(recipe.steps, context):
-        with storage("reading the build context", context.root):
-            key = digest_of({"parent": key, "steps": group.describe()})
-        short = key.removeprefix("sha256:")
-        layer = find(short, identity)
+
+    def __init__(
+        self,
+        context: ctx.Context,
+        base_of: Callable[[str], Ground],
+        identity: Identity,
+        *,
+        timeout_sec: float,
+        progress: Progress,
+    ) -> None:
+        self._context = context
+        self._base_of = base_of
+        self._identity = identity
+        self._deadline = time.monotonic() + timeout_sec
+        self._progress = progress
+
+    def build(self, recipe: Recipe) -> Stack:
+        """The last stage, and before it the earlier stages that it needs.
+
+        Raises:
+            BuildFailed: the Dockerfile is at fault.
+            InfraError: the network, the disk or the sandbox is.
+        """
+        built: dict[int, Stack] = {}
+        for number in sorted(_needed(recipe)):
+            stage = recipe.stages[number]
+            below = built[stage.base] if isinstance(stage.base, int) else self._image(stage.base)
+            built[number] = self._stage(stage, below, built)
+        return built[len(recipe.stages) - 1]
+
+    def _image(self, reference: str) -> Stack:
+        ground = self._base_of(reference)
+        return Stack(ground, digest_of({"base": ground.digest}))
+
+    def _stage(self, stage: Stage, stack: Stack, built: Mapping[int, Stack]) -> Stack:
+        for group in self._groups(stage.steps, built, room=max(_LAYERS_AT_MOST - len(stack.layers), 1)):
+            with storage("reading the build context", self._context.root):
+                key = digest_of({"parent": stack.key, "steps": group.describe()})
+            layer = find(key.removeprefix("sha256:"), self._identity)
+            if layer is None:
+                self._progress(str(group.steps[-1].place))
+                layer = self._layer(key.removeprefix("sha256:"), group, stack)
+            stack = Stack(stack.ground, key, (*stack.layers, layer))
+        return stack
+
+    def _groups(self, steps: Sequence[Step], built: Mapping[int, Stack], room: int) -> Iterator[_Group]:
+        """Steps by layer; files are looked up here, so that a missing one fails before anything of the stage runs."""
+        groups: list[_Group] = []
+        for bundle in _bundles(steps, room):
+            sources: dict[int, list[ctx.Source]] = {}
+            origins: dict[int, Stack] = {}
+            for number, step in enumerate(bundle):
+                match step:
+                    case CopyStep(origin=None):
+                        sources[number] = [
+                            found for word in step.sources for found in self._context.select(word, step.place)
+                        ]
+                    case CopyStep(origin=int(earlier)):
+                        origins[number] = built[earlier]
+                    case CopyStep(origin=str(reference)):
+                        origins[number] = self._image(reference)
+                    case _:
+                        pass
+            groups.append(_Group(tuple(bundle), sources, origins))
+        return iter(groups)
+
+    def _layer(self, key: str, group: _Group, below: Stack) -> Layer:
+        description: dict[str, object] = {
+            "steps": [str(step.place) for step in group.steps],
+            "base": below.ground.digest,
+        }
+        with building(key, self._identity, description) as (found, work), ExitStack() as stack:
+            if found is not None:
+                return found
+            network = stack.enter_context(build_network(below.ground.suite)) if group.online else None
+            mounts = tuple(_mounts(work, group.mounts, self._identity))
+            spec = SandboxSpec(
+                layers=below.folders,
+                upper=work / "fs",
+                binds=(*(network.binds if network else ()), *mounts),
+                proxy_socket=network.proxy.socket_path if network else None,
+                limits=_LIMITS,
+                build=True,
+                hostname="build",
+            )
+            with Sandbox(spec, identity=self._identity) as box:
+                bench = Bench(box, network, work, self._deadline)
+                for number, step in enumerate(group.steps):
+                    self._perform(bench, step, group, number)
+            if mounts:
+                remove_tree(work / _MOUNTS, self._identity)
+            if network is not None and network.proxy.log:
+                (work / "network.jsonl").write_text(network.log_lines())
+        layer = find(key, self._identity)
         if layer is None:
-            progress(str(group.steps[-1].place))
-            layer = _build(short, group, layers, ground=ground, identity=identity, deadline=deadline)
-        layers.append(layer)
-    return key, tuple(layers)
+            raise InfraError(Boundary.STORAGE, f"layer {key[:12]} vanished right after it was built")
+        return layer
+
+    def _perform(self, bench: Bench, step: Step, group: _Group, number: int) -> None:
+        match step:
+            case RunStep():
+                run_command(bench, step)
+            case CopyStep() if number in group.origins:
+                spec = SandboxSpec(layers=group.origins[number].folders, limits=_LIMITS, build=True)
+                with Sandbox(spec, identity=self._identity) as origin:
+                    copy_across(bench.box, step, origin)
+            case CopyStep():
+                copy_into(bench.box, step, group.sources[number])
+            case WorkdirStep():
+                done = bench.box.exec(["/bin/mkdir", "-p", "--", step.path], merge_stderr=True)
+                if done.return_code:
+                    raise BuildFailed(str(step.place), log_tail(done.stdout))
 
 
-def _groups(steps: Sequence[Step], context: ctx.Context) -> Iterator[_Group]:
-    """Split steps into layers; copied files are looked up here, so that a missing one fails before anything runs."""
+def _needed(recipe: Recipe) -> set[int]:
+    """Numbers of the stages that the last one rests on or copies from, itself included."""
+    needed: set[int] = set()
+    waiting = [len(recipe.stages) - 1]
+    while waiting:
+        number = waiting.pop()
+        if number in needed:
+            continue
+        needed.add(number)
+        stage = recipe.stages[number]
+        origins = [step.origin for step in stage.steps if isinstance(step, CopyStep)]
+        waiting += [one for one in (stage.base, *origins) if isinstance(one, int)]
+    return needed
+
+
+def _bundles(steps: Sequence[Step], room: int) -> list[list[Step]]:
+    """Steps by layer: neighbouring copies together, each command alone, as long as there is room for layers."""
     bundles: list[list[Step]] = []
     for step in steps:
         open_bundle = bundles and not any(isinstance(s, RunStep) for s in bundles[-1])
         joins = open_bundle and (
             not isinstance(step, RunStep) or all(isinstance(s, WorkdirStep) for s in bundles[-1])
         )
-        if joins or len(bundles) >= _LAYERS_AT_MOST:
+        # What a mounted folder hides, a neighbour in the same sandbox would miss.
+        apart = any(isinstance(s, RunStep) and s.mounts for s in (step, *(bundles[-1] if bundles else ())))
+        if joins or (len(bundles) >= room and not apart):
             bundles[-1].append(step)
         else:
             bundles.append([step])
-    groups: list[_Group] = []
-    for bundle in bundles:
-        sources = {
-            number: [found for word in step.sources for found in context.select(word, step.place)]
-            for number, step in enumerate(bundle)
-            if isinstance(step, CopyStep)
-        }
-        groups.append(_Group(tuple(bundle), sources))
-    return iter(groups)
+    return bundles
 
 
-def _build(
-    key: str, group: _Group, below: Sequence[Layer], *, ground: Ground, identity: Identity, deadline: float
-) -> Layer:
-    description: dict[str, object] = {
-        "steps": [str(step.place) for step in group.steps],
-        "base": ground.digest,
-    }
-    with building(key, identity, description) as (found, work), ExitStack() as stack:
-        if found is not None:
-            return found
-        network = stack.enter_context(build_network(ground.suite)) if group.online else None
-        spec = SandboxSpec(
-            layers=(ground.rootfs, *(layer.files for layer in below)),
-            upper=work / "fs",
-            binds=network.binds if network else (),
-            proxy_socket=network.proxy.socket_path if network else None,
-            limits=_LIMITS,
-            build=True,
-            hostname="build",
-        )
-        with Sandbox(spec, identity=identity) as box:
-            bench = _Bench(box, network, work, deadline)
-            for number, step in enumerate(group.steps):
-                _perform(bench, step, group.sources.get(number, []))
-        if network is not None and network.proxy.log:
-            (work / "network.jsonl").write_text(network.log_lines())
-    layer = find(key, identity)
-    if layer is None:
-        raise InfraError(Boundary.STORAGE, f"layer {key[:12]} vanished right after it was built")
-    return layer
-
-
-def _perform(bench: _Bench, step: Step, sources: list[ctx.Source]) -> None:
-    match step:
-        case RunStep():
-            _run(bench, step)
-        case CopyStep():
-            copy_into(bench.box, step, sources)
-        case WorkdirStep():
-            done = bench.box.exec(["/bin/mkdir", "-p", "--", step.path], merge_stderr=True)
-            if done.return_code:
-                raise BuildFailed(str(step.place), log_tail(done.stdout))
-
-
-def _run(bench: _Bench, step: RunStep) -> None:
-    network = bench.network
-    left = bench.deadline - time.monotonic()
-    if left <= 0:
-        raise _too_long(step.place)
-    done = bench.box.exec(
-        step.argv,
-        cwd=step.workdir,
-        env={**(_network_env(network) if network and not step.offline else {}), **step.env},
-        user=step.user or None,
-        timeout_sec=left,
-        output_limit=_LOG_LIMIT_BYTES,
-        merge_stderr=True,
-    )
-    with (bench.work / "build.log").open("ab") as log:
-        log.write(f"# {step.place}\n".encode() + done.stdout)
-    if done.timed_out:
-        raise _too_long(step.place)
-    if done.return_code:
-        _blame(bench, step, done)
-
-
-def _network_env(network: Network) -> dict[str, str]:
-    return {**network.env, **network.package_env}
-
-
-def _too_long(place: Place) -> InfraError:
-    return InfraError(
-        Boundary.BUILD,
-        f"the build ran out of time at {place}",
-        hint="Raise build_timeout_sec, or run fewer builds at once.",
-    )
-
-
-def _blame(bench: _Bench, step: RunStep, done: ExecOutcome) -> None:
-    """Raise the error that says whose fault a failed command is."""
-    log = (log_tail(done.stdout) or log_tail(done.stderr)) + (f"\n{done.breach}" if done.breach else "")
-    if shutil.disk_usage(bench.work).free < _FULL_DISK_BYTES:
-        raise InfraError(
-            Boundary.STORAGE,
-            f"the disk is full at {step.place}",
-            hint="Make room (`skill2env cache prune`), then run again.",
-        )
-    network = bench.network
-    failures = network.failures() if network else []
-    if failures:
-        first = failures[0]
-        raise InfraError(
-            Boundary.NETWORK,
-            f"{first.host}:{first.port} could not be reached at {step.place}: {first.detail}",
-            hint="Check the network and the machine's package settings, then run again.",
-        )
-    refused = network.refused_hosts() if network else []
-    hint = f"Builds reach package sources only; asked for: {', '.join(refused[:5])}." if refused else ""
-    raise BuildFailed(str(step.place), log, exit_code=done.return_code, hint=hint)
+def _mounts(work: Path, targets: Sequence[str], identity: Identity) -> Iterator[Bind]:
+    """An empty folder of the host for each target, owned by root inside."""
+    for number, target in enumerate(targets):
+        folder = work / _MOUNTS / str(number)
+        folder.mkdir(parents=True)
+        if identity.tier is Tier.ROOT:
+            os.chown(folder, identity.root_uid, identity.root_gid)
+        yield Bind(folder, target, writable=True)

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from skill2env.sandbox.dockerfile import BuildFailed, Place
+from skill2env.sandbox.instructions import BuildFailed, Place
 
 CONTEXT_LIMIT_BYTES = 2 * 2**30
 ENTRY_LIMIT = 200_000

@@ -1,11 +1,16 @@
 """COPY into an image under construction, by tools of that image, so that owners and links are the image's own."""
 
+import io
+import json
 import posixpath
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from skill2env.errors import Boundary, InfraError
 from skill2env.sandbox import context as ctx
+from skill2env.sandbox.archives import Change, is_archive, repack
 from skill2env.sandbox.command import log_tail
-from skill2env.sandbox.dockerfile import BuildFailed
+from skill2env.sandbox.instructions import BuildFailed
 from skill2env.sandbox.recipe import CopyStep
 from skill2env.sandbox.session import Sandbox
 
@@ -32,11 +37,38 @@ make() { [ -d "$1" ] || { make "$(dirname -- "$1")" "$2" && mkdir -- "$1" && cho
 make "$1" "$2"
 exec tar -xpf - --numeric-owner --keep-directory-symlink -C "$1"
 """
-_ARCHIVES = ((b"\x1f\x8b", 0), (b"BZh", 0), (b"\xfd7zXZ\0", 0), (b"\x28\xb5\x2f\xfd", 0), (b"ustar", 257))
+_FIND = r"""
+import fnmatch, json, os, sys
+
+def matches(folder, parts):
+    if not parts:
+        return [folder]
+    first, rest = parts[0], parts[1:]
+    if any(c in first for c in "*?["):
+        pattern = first.replace("[^", "[!")
+        listed = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+        names = [name for name in listed if fnmatch.fnmatchcase(name, pattern)]
+    else:
+        names = [first]
+    found = [os.path.join(folder, n) for n in names if os.path.lexists(os.path.join(folder, n))]
+    return [path for one in found for path in matches(one, rest)]
+
+found = [matches("/", [p for p in os.path.normpath("/" + word).split("/") if p]) for word in sys.argv[1:]]
+print(json.dumps([[[path, os.path.realpath(path), os.path.isdir(path)] for path in paths] for paths in found]))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """One thing to copy, as a tar."""
+
+    is_folder: bool
+    make: Callable[[str, bool, tuple[int, int]], bytes]
+    """(new name of a file or empty, whether the target folder is new, owner of the target) -> tar."""
 
 
 def copy_into(box: Sandbox, step: CopyStep, sources: list[ctx.Source]) -> None:
-    """Perform a COPY, or an ADD that downloads and unpacks nothing.
+    """Perform a COPY of the build context, or an ADD.
 
     Args:
         box: a running build sandbox.
@@ -51,23 +83,88 @@ def copy_into(box: Sandbox, step: CopyStep, sources: list[ctx.Source]) -> None:
         ctx.Source(False, (ctx.Entry(name, None, "file", 0o644, text=text.encode()),))
         for name, text in step.files
     ]
-    sources = [*sources, *literal]
-    if step.unpack:
-        _refuse_archives(step, sources)
+    _place(box, step, [_of_context(source, step) for source in (*sources, *literal)])
+
+
+def copy_across(box: Sandbox, step: CopyStep, origin: Sandbox) -> None:
+    """Perform a ``COPY --from``.
+
+    Args:
+        box: a running build sandbox.
+        step: what was asked for.
+        origin: a running sandbox on the stage or image to copy from.
+
+    Raises:
+        BuildFailed: the Dockerfile is at fault.
+        InfraError: the disk or the sandbox is.
+    """
+    done = origin.exec(["python3", "-I", "-c", _FIND, *step.sources], output_limit=ctx.CONTEXT_LIMIT_BYTES)
+    if done.return_code:
+        raise BuildFailed(str(step.place), f"looking for the files failed: {log_tail(done.stderr)}")
+    found: list[list[tuple[str, str, bool]]] = json.loads(done.stdout)
+    for word, paths in zip(step.sources, found, strict=True):
+        if not paths:
+            raise BuildFailed(str(step.place), f"{word}: no such file in the stage or image")
+    archives = [
+        _of_image(origin, real, path, step, is_folder=folder)
+        for paths in found
+        for path, real, folder in paths
+    ]
+    _place(box, step, archives)
+
+
+def _of_context(source: ctx.Source, step: CopyStep) -> Archive:
+    first = source.entries[0]
+    if step.unpack and not source.is_folder and first.path is not None and is_archive(first.path, step.place):
+        path = first.path
+
+        def unpacked(_name: str, _fresh: bool, owner: tuple[int, int]) -> bytes:
+            with path.open("rb") as file:
+                return repack(file, Change(owner=owner if step.owner else None, mode=step.mode), step.place)
+
+        return Archive(True, unpacked)
+
+    def packed(name: str, fresh: bool, owner: tuple[int, int]) -> bytes:
+        kept = not source.is_folder or fresh
+        members = [(name or entry.name, entry) for entry in source.entries if entry.name != "." or kept]
+        return ctx.archive(
+            members, uid=owner[0], gid=owner[1], mode=step.mode, mtime=FILE_TIME, place=step.place
+        )
+
+    return Archive(source.is_folder, packed)
+
+
+def _of_image(origin: Sandbox, real: str, path: str, step: CopyStep, *, is_folder: bool) -> Archive:
+    def packed(name: str, fresh: bool, owner: tuple[int, int]) -> bytes:
+        folder, what = (real, ".") if is_folder else posixpath.split(real)
+        command = ["tar", "-C", folder, "-cf", "-", "--numeric-owner", "--sort=name", "--", what]
+        done = origin.exec(command, output_limit=ctx.CONTEXT_LIMIT_BYTES)
+        if done.return_code or done.truncated:
+            told = log_tail(done.stderr) or f"{path} holds more than {ctx.CONTEXT_LIMIT_BYTES} bytes"
+            raise BuildFailed(str(step.place), told)
+        change = Change(
+            name=(name or posixpath.basename(path)) if not is_folder else "",
+            owner=owner if step.owner else None,
+            mode=step.mode,
+            with_top=fresh,
+        )
+        return repack(io.BytesIO(done.stdout), change, step.place)
+
+    return Archive(is_folder, packed)
+
+
+def _place(box: Sandbox, step: CopyStep, archives: Sequence[Archive]) -> None:
     kind, uid, gid = _target(box, step)
-    many = len(sources) > 1
-    if many and not step.target.endswith("/"):
+    if len(archives) > 1 and not step.target.endswith("/"):
         raise BuildFailed(str(step.place), "several files match: the target must be a folder and end in /")
-    for source in sources:
-        into_folder = source.is_folder or step.target.endswith("/") or kind == "folder"
+    for archive in archives:
+        into_folder = archive.is_folder or step.target.endswith("/") or kind == "folder"
         if into_folder and kind == "file":
             raise BuildFailed(
                 str(step.place), f"{step.target} is a file in the image and a folder was to be copied there"
             )
         folder, name = (step.target, "") if into_folder else posixpath.split(step.target)
-        fresh = source.is_folder and kind == "none"
-        members = [(name or entry.name, entry) for entry in source.entries if entry.name != "." or fresh]
-        data = ctx.archive(members, uid=uid, gid=gid, mode=step.mode, mtime=FILE_TIME, place=step.place)
+        data = archive.make(name, archive.is_folder and kind == "none", (uid, gid))
         done = box.exec(
             ["/bin/sh", "-c", _EXTRACT, "sh", folder.rstrip("/") or "/", f"{uid}:{gid}"],
             stdin=data,
@@ -92,17 +189,3 @@ def _target(box: Sandbox, step: CopyStep) -> tuple[str, int, int]:
             Boundary.BUILD, f"looking at {step.target} in the image failed: {log_tail(done.stderr)}"
         )
     return words[0], int(words[1]), int(words[2])
-
-
-def _refuse_archives(step: CopyStep, sources: list[ctx.Source]) -> None:
-    for source in sources:
-        if source.is_folder or source.entries[0].path is None:
-            continue
-        with source.entries[0].path.open("rb") as file:
-            head = file.read(512)
-        if any(head[at : at + len(magic)] == magic for magic, at in _ARCHIVES):
-            raise BuildFailed(
-                str(step.place),
-                "ADD would unpack this archive, which is not supported",
-                hint="COPY it and unpack it in a RUN.",
-            )

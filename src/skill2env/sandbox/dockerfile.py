@@ -1,7 +1,7 @@
 """Dockerfile text -> typed instructions, still unexpanded (`recipe` resolves variables).
 
-Covers: one stage, heredocs, line continuations, shell and exec form. Does not cover, and says so with the line:
-several stages and ``COPY --from``, ``RUN --mount``, ``ADD`` of URLs, ``ONBUILD``, the ``escape`` directive.
+Covers: several stages, ``COPY --from``, heredocs, line continuations, shell and exec form, ``RUN --network``, and
+``RUN --mount`` of caches and temporary folders. Anything else is refused with its line, as ``needs docker``.
 """
 
 import json
@@ -11,111 +11,22 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from skill2env.errors import Skill2EnvError
+from skill2env.sandbox.instructions import (
+    Assign,
+    BuildFailed,
+    Command,
+    Copy,
+    From,
+    Heredoc,
+    Instruction,
+    Mount,
+    NeedsDocker,
+    Place,
+    Run,
+    Setting,
+)
 
 TEXT_LIMIT_BYTES = 1 << 20
-_STEP_CHARS = 160
-
-
-class BuildFailed(Skill2EnvError):
-    """The Dockerfile is at fault: it cannot be read, names what is not there, or one of its commands failed."""
-
-    def __init__(self, step: str, log: str, *, exit_code: int | None = None, hint: str = "") -> None:
-        """Say which step failed.
-
-        Args:
-            step: ``line N: INSTRUCTION ...``, shortened.
-            log: what went wrong; for a command the end of its output.
-            exit_code: of the command, None where none was run.
-            hint: how to mend it.
-        """
-        tail = log.strip().rpartition("\n")[2][:500]
-        code = "" if exit_code is None else f" (exit code {exit_code})"
-        super().__init__(f"build failed at {step}{code}: {tail}", hint=hint)
-        self.step = step
-        self.log = log
-        self.exit_code = exit_code
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where an instruction stands."""
-
-    line: int
-    text: str
-    """The instruction as written, continuation lines joined."""
-
-    def __str__(self) -> str:
-        first = " ".join(self.text.split())
-        return f"line {self.line}: {first if len(first) <= _STEP_CHARS else first[: _STEP_CHARS - 1] + '…'}"
-
-
-@dataclass(frozen=True, slots=True)
-class Heredoc:
-    """Body of a heredoc; `expand` is False when its delimiter was quoted."""
-
-    name: str
-    body: str
-    expand: bool
-
-
-@dataclass(frozen=True, slots=True)
-class From:
-    """``FROM reference``."""
-
-    place: Place
-    reference: str
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """``RUN``: `argv` in exec form, else `script` for the shell."""
-
-    place: Place
-    script: str
-    argv: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Copy:
-    """``COPY`` or ``ADD`` of files of the context, or of heredocs."""
-
-    place: Place
-    sources: tuple[str, ...]
-    target: str
-    files: tuple[Heredoc, ...] = ()
-    chown: str = ""
-    chmod: str = ""
-    unpack: bool = False
-    """True for ``ADD``: local archives would be unpacked."""
-
-
-@dataclass(frozen=True, slots=True)
-class Assign:
-    """``ENV``, ``ARG`` or ``LABEL``: names and raw values (None: an ``ARG`` without a default)."""
-
-    place: Place
-    keyword: str
-    pairs: tuple[tuple[str, str | None], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """``WORKDIR`` and ``USER``; and what is only recorded, such as ``EXPOSE``, ``VOLUME`` and ``HEALTHCHECK``."""
-
-    place: Place
-    keyword: str
-    value: str
-
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    """``CMD``, ``ENTRYPOINT`` or ``SHELL``: words in exec form, one string in shell form."""
-
-    place: Place
-    keyword: str
-    words: tuple[str, ...]
-    exec_form: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +48,6 @@ class _Raw:
     heredocs: tuple[_RawDoc, ...]
 
 
-Instruction = From | Run | Copy | Assign | Setting | Command
-
-
 def parse(text: str) -> tuple[Instruction, ...]:
     """Read a Dockerfile.
 
@@ -148,16 +56,14 @@ def parse(text: str) -> tuple[Instruction, ...]:
     """
     if len(text) > TEXT_LIMIT_BYTES:
         raise BuildFailed("reading", f"the Dockerfile is larger than {TEXT_LIMIT_BYTES} bytes")
-    if re.match(r"\ufeff?\s*(#[^\n]*\n\s*)*#\s*escape\s*=\s*`", text):
-        raise BuildFailed("reading", "the escape directive is not supported")
+    escape = re.match(r"\ufeff?\s*(#[^\n]*\n\s*)*#\s*escape\s*=\s*`", text)
+    if escape:
+        raise NeedsDocker(Place(escape[0].count("\n") + 1, "# escape"), "the escape directive")
     instructions = tuple(_instruction(raw) for raw in _commands(text.removeprefix("\ufeff")))
-    stages = [i for i in instructions if isinstance(i, From)]
-    if not stages:
+    first = next((number for number, i in enumerate(instructions) if isinstance(i, From)), None)
+    if first is None:
         raise BuildFailed("reading", "the Dockerfile has no FROM")
-    if len(stages) > 1:
-        raise BuildFailed(str(stages[1].place), "several stages are not supported", hint="Use one FROM.")
-    before = instructions[: instructions.index(stages[0])]
-    for early in before:
+    for early in instructions[:first]:
         if not (isinstance(early, Assign) and early.keyword == "ARG"):
             raise BuildFailed(str(early.place), "only ARG may stand before FROM")
     return instructions
@@ -183,7 +89,7 @@ def _instruction(command: _Raw) -> Instruction:
     keyword = command.cmd.upper()
     reader = _READERS.get(keyword)
     if reader is None:
-        raise BuildFailed(str(place), f"{keyword} is not supported")
+        raise NeedsDocker(place, keyword)
     return reader(place, keyword, command)
 
 
@@ -192,45 +98,64 @@ def _flags(place: Place, command: _Raw, known: Sequence[str]) -> dict[str, str]:
     for flag in command.flags:
         name, _, value = flag.removeprefix("--").partition("=")
         if name not in known:
-            raise BuildFailed(str(place), f"--{name} is not supported", hint=_FLAG_HINTS.get(name, ""))
+            raise NeedsDocker(place, f"{command.cmd.upper()} --{name}")
         found[name] = value
     return found
 
 
-_FLAG_HINTS = {
-    "from": "Copy from the build context instead of another stage.",
-    "mount": "Install without mounts; downloads are cached by layer.",
-}
-
-
 def _from(place: Place, _: str, command: _Raw) -> From:
     _flags(place, command, ("platform",))
-    if len(command.value) not in (1, 3) or (len(command.value) == 3 and command.value[1].lower() != "as"):
+    words = command.value
+    if len(words) not in (1, 3) or (len(words) == 3 and words[1].lower() != "as"):
         raise BuildFailed(str(place), "FROM needs one image reference, or a reference and AS name")
-    return From(place, command.value[0])
+    return From(place, words[0], words[2].lower() if len(words) == 3 else "")
 
 
-def _run(place: Place, _: str, command: _Raw) -> Run:
-    flags = _flags(place, command, ("network", "security"))
+def _mount(place: Place, value: str) -> Mount:
+    pairs = [part.partition("=") for part in value.split(",")]
+    fields = {name: text for name, _, text in pairs}
+    kind = fields.get("type", "bind")
+    target = fields.get("target") or fields.get("dst") or fields.get("destination") or ""
+    # The same fields that BuildKit knows for them; a cache is always empty here, which it may be anywhere.
+    if kind not in ("cache", "tmpfs") or "from" in fields or "source" in fields:
+        raise NeedsDocker(
+            place, f"RUN --mount=type={kind}", hint="COPY what the command needs, or run with docker."
+        )
+    if not target:
+        raise BuildFailed(str(place), "--mount needs a target")
+    return Mount(kind, target)
+
+
+def _run(place: Place, keyword: str, command: _Raw) -> Run:
+    mounts = tuple(
+        _mount(place, flag.removeprefix("--mount=")) for flag in command.flags if flag.startswith("--mount=")
+    )
+    flags = _flags(place, command, ("network", "security", "mount"))
     if (
         flags.get("network", "default") not in ("default", "none")
         or flags.get("security", "sandbox") != "sandbox"
     ):
         raise BuildFailed(str(place), "RUN cannot leave the sandbox")
+    script, argv = _what_to_run(place, keyword, command)
+    return Run(place, script, argv, mounts, offline=flags.get("network") == "none")
+
+
+def _what_to_run(place: Place, keyword: str, command: _Raw) -> tuple[str, tuple[str, ...] | None]:
+    """(script for the shell, or words in exec form)."""
     if command.json:
         if not command.value:
-            raise BuildFailed(str(place), "RUN needs a command")
-        return Run(place, "", tuple(command.value))
+            raise BuildFailed(str(place), f"{keyword} needs a command")
+        return "", tuple(command.value)
     line = command.value[0] if command.value else ""
     if not command.heredocs:
         if not line.strip():
-            raise BuildFailed(str(place), "RUN needs a command")
-        return Run(place, line)
+            raise BuildFailed(str(place), f"{keyword} needs a command")
+        return line, None
     markers = _markers(line)
     if len(markers) == 1 and markers[0].group(0) == line.strip():
-        return Run(place, _body(command.heredocs[0], markers[0]))
+        return _body(command.heredocs[0], markers[0]), None
     bodies = "".join(f"{doc.content}{doc.name}\n" for doc in command.heredocs)
-    return Run(place, f"{line}\n{bodies}")
+    return f"{line}\n{bodies}", None
 
 
 _MARKER = re.compile(r"""(?P<fd>\d*)<<(?P<chomp>-?)(?P<quote>["']?)(?P<name>[A-Za-z_][\w.]*)(?P=quote)""")
@@ -245,7 +170,7 @@ def _body(doc: _RawDoc, marker: re.Match[str]) -> str:
 
 
 def _copy(place: Place, keyword: str, command: _Raw) -> Copy:
-    flags = _flags(place, command, ("chown", "chmod", "link"))
+    flags = _flags(place, command, ("chown", "chmod", "link", *(("from",) if keyword == "COPY" else ())))
     words = list(command.value)
     if len(words) < 2:
         raise BuildFailed(str(place), f"{keyword} needs at least one source and a target")
@@ -262,8 +187,8 @@ def _copy(place: Place, keyword: str, command: _Raw) -> Copy:
             )
             sources.remove(word)
     if keyword == "ADD" and any(re.match(r"(?i)(https?|git|ssh|ftp)://|git@", s) for s in sources):
-        raise BuildFailed(
-            str(place), "ADD of a URL is not supported", hint="Put the file into the build context."
+        raise NeedsDocker(
+            place, "ADD of a URL", hint="Put the file into the build context, or run with docker."
         )
     return Copy(
         place,
@@ -273,6 +198,7 @@ def _copy(place: Place, keyword: str, command: _Raw) -> Copy:
         flags.get("chown", ""),
         flags.get("chmod", ""),
         keyword == "ADD",
+        flags.get("from", ""),
     )
 
 

@@ -11,11 +11,13 @@ from pathlib import Path
 from skill2env.errors import Boundary, InfraError
 from skill2env.records import digest_of
 from skill2env.sandbox import catalog
-from skill2env.sandbox.build import Ground, Progress, build_layers
+from skill2env.sandbox.build import Builder, Ground, Progress
 from skill2env.sandbox.context import Context
-from skill2env.sandbox.dockerfile import BuildFailed, parse
+from skill2env.sandbox.dockerfile import parse
 from skill2env.sandbox.identity import current_identity
-from skill2env.sandbox.recipe import DEFAULT_PATH, ImageConfig, Recipe, resolve
+from skill2env.sandbox.instructions import BuildFailed
+from skill2env.sandbox.recipe import DEFAULT_PATH, ImageConfig, Recipe
+from skill2env.sandbox.resolving import resolve
 from skill2env.sandbox.rootfs import BaseImage, architecture, ensure_base, export_base, stored_base
 
 __all__ = [
@@ -90,21 +92,25 @@ def build_image(
     """
     tell = progress or _silent
     recipe = read_recipe(context, dockerfile=dockerfile)
-    base = _base(recipe.base, image_map, tell)
-    ground = Ground(base.rootfs, base.digest, catalog.lookup(base.name).suite)
-    key, layers = build_layers(
-        recipe,
+    bases: dict[str, BaseImage] = {}
+
+    def base_of(reference: str) -> Ground:
+        base = bases[reference] = _base(reference, image_map, tell)
+        return Ground(base.rootfs, base.digest, catalog.lookup(base.name).suite)
+
+    builder = Builder(
         Context(context, dockerfile=dockerfile),
-        ground,
+        base_of,
         current_identity(),
         timeout_sec=timeout_sec,
         progress=tell,
     )
+    stack = builder.build(recipe)
     config = recipe.config
     whole = digest_of(
-        {"layers": key, "env": dict(config.env), "workdir": config.workdir, "user": config.user}
+        {"layers": stack.key, "env": dict(config.env), "workdir": config.workdir, "user": config.user}
     )
-    return BuiltImage(whole, base, (base.rootfs, *(layer.files for layer in layers)), config)
+    return BuiltImage(whole, bases[recipe.base], stack.folders, config)
 
 
 def resolve_image(

@@ -7,10 +7,9 @@ A build that fails twice the same way while the mirror answers is the task's fau
 from pathlib import Path
 
 from skill2env.errors import Boundary, InfraError
-from skill2env.sandbox.dockerfile import BuildFailed
 from skill2env.sandbox.images import BuiltImage, build_image, resolve_image
+from skill2env.sandbox.instructions import BuildFailed, NeedsDocker
 from skill2env.verify.config import facts_of
-from skill2env.verify.dockerfile import is_unsupported
 from skill2env.verify.gate import GateContext, Hit, Report, Subject
 
 NAME = "build"
@@ -54,7 +53,7 @@ def _build(folder: Path, context: GateContext, timeout_sec: float, where: str) -
     try:
         return once()
     except BuildFailed as first:
-        if is_unsupported(first):
+        if isinstance(first, NeedsDocker):
             raise InfraError(
                 Boundary.SANDBOX,
                 f"this sandbox cannot build {where}/Dockerfile: {first.step}: {first.log.strip()[:300]}",

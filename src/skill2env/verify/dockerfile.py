@@ -5,8 +5,19 @@ import re
 from collections.abc import Iterator, Sequence
 
 from skill2env.harbor.task_toml import AGENT_USER
-from skill2env.sandbox.dockerfile import BuildFailed, Command, Copy, From, Instruction, Run, Setting, parse
-from skill2env.sandbox.recipe import CopyStep, Recipe, resolve
+from skill2env.sandbox.dockerfile import parse
+from skill2env.sandbox.instructions import (
+    BuildFailed,
+    Command,
+    Copy,
+    From,
+    Instruction,
+    NeedsDocker,
+    Run,
+    Setting,
+)
+from skill2env.sandbox.recipe import CopyStep, Recipe, RunStep
+from skill2env.sandbox.resolving import resolve
 from skill2env.verify.gate import GateContext, Hit, Report, Subject
 from skill2env.verify.reading import read_text
 
@@ -16,7 +27,6 @@ _PRIVATE_TARGETS = ("/tests", "/solution", "/logs")
 _PRIVATE_NAMES = frozenset({"test.sh", "solve.sh", "rubric.md"})
 _PRIVATE_FOLDERS = frozenset({"tests", "solution"})
 _ADDS_USER = re.compile(rf"\b(?:useradd|adduser)\b[^\n;&|]*\s{AGENT_USER}(?:\s|$|[;&|])")
-_UNSUPPORTED = re.compile(r"\b(?:is|are) not supported\b")
 _PINNED = re.compile(r"@sha256:[0-9a-f]{64}$")
 
 
@@ -30,9 +40,18 @@ def check(subject: Subject, context: GateContext) -> Report:  # noqa: ARG001
         recipe = resolve(instructions, architecture="amd64")
     except BuildFailed as failure:
         return Report(list(_unread(failure)))
+    more = list(_more_than_the_format(recipe))
+    if more:
+        return Report(more)
     hits = [
         *_base(recipe),
-        *(hit for step in recipe.steps if isinstance(step, CopyStep) for hit in _copy(step)),
+        *(
+            hit
+            for stage in recipe.stages
+            for step in stage.steps
+            if isinstance(step, CopyStep)
+            for hit in _copy(step)
+        ),
         *_instructions(instructions),
         *_user(instructions, recipe),
     ]
@@ -47,20 +66,32 @@ def base_reference(text: str) -> str:
         return ""
 
 
-def is_unsupported(failure: BuildFailed) -> bool:
-    """Whether our builder lacks something that an engine has, which is no fault of the task."""
-    return _UNSUPPORTED.search(failure.log) is not None
-
-
 def _unread(failure: BuildFailed) -> Iterator[Hit]:
-    if "stages" in failure.log or "--from" in failure.log:
-        code = "dockerfile-stages"
-    elif "ADD of a URL" in failure.log:
+    if "ADD of a URL" in failure.log:
         code = "dockerfile-download"
     else:
-        code = "dockerfile-instruction" if is_unsupported(failure) else "dockerfile-syntax"
+        code = "dockerfile-instruction" if isinstance(failure, NeedsDocker) else "dockerfile-syntax"
     line = re.match(r"line (\d+)", failure.step)
     yield Hit(code, failure.log.strip()[:300], f"{WHERE}:{line[1]}" if line else WHERE)
+
+
+def _more_than_the_format(recipe: Recipe) -> Iterator[Hit]:
+    for stage in recipe.stages[1:]:
+        yield Hit(
+            "dockerfile-stages", "several stages are not part of the format", f"{WHERE}:{stage.place.line}"
+        )
+    for stage in recipe.stages:
+        for step in stage.steps:
+            if isinstance(step, CopyStep) and step.origin is not None:
+                yield Hit(
+                    "dockerfile-stages", "--from is not part of the format", f"{WHERE}:{step.place.line}"
+                )
+            if isinstance(step, RunStep) and step.mounts:
+                yield Hit(
+                    "dockerfile-instruction",
+                    "--mount is not part of the format",
+                    f"{WHERE}:{step.place.line}",
+                )
 
 
 def _base(recipe: Recipe) -> Iterator[Hit]:
@@ -72,7 +103,7 @@ def _base(recipe: Recipe) -> Iterator[Hit]:
 
 def _copy(step: CopyStep) -> Iterator[Hit]:
     where = f"{WHERE}:{step.place.line}"
-    for source in step.sources:
+    for source in () if step.origin is not None else step.sources:
         path = posixpath.normpath(source.lstrip("/") or ".")
         parts = path.split("/")
         if parts[0] == "..":
