@@ -30,6 +30,7 @@ VERBS: dict[str, str] = {
     "run": "List, show and audit runs.",
     "dataset": "Show, take down from, push and pull datasets.",
     "explain": "Explain why a task was rejected or skipped, and how to mend it.",
+    "sandbox": "Build, list, push and exchange base images; list and prune layers.",
     "doctor": "Explain what this machine can run, and what would fix the rest.",
     "cache": "Show, prune or clear what can be downloaded or built again.",
     "uninstall": "Remove everything that skill2env keeps outside your folders.",

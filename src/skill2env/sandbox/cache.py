@@ -10,7 +10,7 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -54,8 +54,18 @@ def cache_items() -> list[CacheItem]:
     return sorted(found, key=lambda item: (item.kind, item.name))
 
 
-def prune(*, idle_days: float, progress: Callable[[CacheItem], None] | None = None) -> int:
+def prune(
+    *,
+    idle_days: float,
+    kinds: Collection[str] = ("base", "layer", "other"),
+    progress: Callable[[CacheItem], None] | None = None,
+) -> int:
     """Remove what nobody needs, and layers that were not used for `idle_days` days.
+
+    Args:
+        idle_days: what was used since stays.
+        kinds: of `CacheItem`; everything of another kind stays.
+        progress: told what is removed, before it is.
 
     Returns:
         Bytes freed, as far as they could be seen.
@@ -67,7 +77,7 @@ def prune(*, idle_days: float, progress: Callable[[CacheItem], None] | None = No
         sweep_unfinished(identity)
     for item in cache_items():
         stale = item.kind == "layer" and item.idle_days >= idle_days
-        if (item.needed and not stale) or item.kind == "scratch":
+        if (item.needed and not stale) or item.kind not in kinds:
             continue
         if progress is not None:
             progress(item)

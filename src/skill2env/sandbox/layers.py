@@ -15,6 +15,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, cast
 
 from filelock import FileLock
 
@@ -108,6 +109,15 @@ def building(
         except BaseException:
             remove_tree(work, identity)
             raise
+
+
+def layer_steps(folder: Path) -> list[str]:
+    """The instructions that a layer's folder holds; empty when it does not say so."""
+    try:
+        steps = json.loads((folder / "layer.json").read_text()).get("steps")
+    except (OSError, ValueError, AttributeError):
+        return []
+    return [str(step) for step in cast("list[Any]", steps)] if isinstance(steps, list) else []
 
 
 def sweep_unfinished(identity: Identity) -> int:

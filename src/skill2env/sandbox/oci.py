@@ -20,6 +20,7 @@ ENV_PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 CHANGE_LIMIT_BYTES = 65536
 """Files above this size are never handed to `change`."""
 _MEDIA = "application/vnd.oci.image."
+MANIFEST_TYPE = f"{_MEDIA}manifest.v1+json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +114,7 @@ def manifest(layer: Layer, architecture: str) -> tuple[str, bytes, bytes]:
                 "size": len(config),
             },
             "layers": [{"digest": layer.digest, "mediaType": f"{_MEDIA}layer.v1.tar", "size": layer.size}],
-            "mediaType": f"{_MEDIA}manifest.v1+json",
+            "mediaType": MANIFEST_TYPE,
             "schemaVersion": 2,
         }
     )
@@ -142,7 +143,7 @@ def write_layout(folder: Path, archive: Path, layer: Layer, architecture: str, n
     entry = {
         "annotations": {"org.opencontainers.image.ref.name": name},
         "digest": digest,
-        "mediaType": f"{_MEDIA}manifest.v1+json",
+        "mediaType": MANIFEST_TYPE,
         "platform": {"architecture": architecture, "os": "linux"},
         "size": len(body),
     }
