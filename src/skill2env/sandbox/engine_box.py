@@ -214,7 +214,7 @@ class EngineBox:
         command = [*self.engine.program, "exec", "--user", who, "--workdir", cwd, *options]
         if fed:
             command.append("--interactive")
-        return EngineCommand(self, [*command, self.name], argv, pipes, environment)
+        return EngineCommand(self, [*command, self.name], argv, pipes, environment=environment, user=who)
 
     def ended(self, command: str) -> InfraError:
         """The error for a command under which the container ended."""

@@ -32,26 +32,36 @@ _KEPT_NAME = re.compile(
 
 # "$@" and not exec, so that the mark stays among the arguments of a process above everything that the command starts.
 _BELOW = '"$@"; exit $?'
+# $1 finds the mark (as a pattern that does not find itself), $2 holds process numbers that are known already. What
+# shares the command's output is its, too, even when it left the session and its parent. Prints what it started from.
 _KILL = r"""
-seen=' ' round=0
+mark=$1 roots=$2 seen=' ' round=0
+for f in $(grep -l -- "$mark" /proc/[0-9]*/cmdline 2>/dev/null); do
+  pid=${f#/proc/} pid=${pid%/cmdline}
+  [ "$pid" = $$ ] || roots="$roots $pid"
+done
+shares() { for r in $roots; do
+  for n in 1 2; do [ "/proc/$1/fd/$n" -ef "/proc/$r/fd/$n" ] && [ -p "/proc/$1/fd/$n" ] && return 0; done
+done; return 1; }
 while [ $round -lt 20 ]; do
   round=$((round + 1)) fresh=
-  [ $round -gt 1 ] || for f in $(grep -l -F -- "$1" /proc/[0-9]*/cmdline 2>/dev/null); do
-    p=${f#/proc/}; p=${p%/cmdline}; [ "$p" = $$ ] || roots="$roots $p"
-  done
   for f in /proc/[0-9]*/stat; do
     { read -r line < "$f"; } 2>/dev/null || continue
-    pid=${line%% *} rest=${line##*) }
-    set -- "$1" $rest
-    [ "$pid" != 1 ] && [ "$pid" != $$ ] && [ "$2" != Z ] && [ "$2" != X ] || continue
+    pid=${line%% *}
+    set -- ${line##*) }
+    { [ "$pid" = 1 ] || [ "$pid" = $$ ] || [ "$1" = Z ] || [ "$1" = X ]; } && continue
     case $seen in *" $pid "*) continue ;; esac
-    case " $roots $seen " in *" $3 "*|*" $5 "*|*" $pid "*) seen="$seen$pid " fresh="$fresh $pid" ;; esac
+    case " $roots$seen " in
+      *" $pid "*|*" $2 "*|*" $4 "*) ;;
+      *) shares "$pid" || continue ;;
+    esac
+    seen="$seen$pid " fresh="$fresh $pid"
   done
   [ -n "$fresh" ] || break
   kill -STOP $fresh 2>/dev/null
 done
 [ "$seen" = ' ' ] || kill -KILL $seen 2>/dev/null
-exit 0
+echo $roots
 """
 
 
@@ -101,8 +111,11 @@ class EngineCommand:
         client: Sequence[str],
         argv: Sequence[str],
         pipes: Pipes,
+        *,
         environment: Mapping[str, str],
+        user: str,
     ) -> None:
+        self._user = user
         self._container = container
         self._argv = argv
         self._pipes = pipes
@@ -139,21 +152,19 @@ class EngineCommand:
             if self._killed or self._pending.done.is_set():
                 return
             self._killed = True
-        pattern = f"[{self._mark[0]}]{self._mark[1:]}"
-        script = _KILL.replace("grep -l -F", "grep -l")  # the brackets keep the search from finding itself
         with contextlib.suppress(EngineError, InfraError):
-            self._container.engine.call(
-                "exec",
-                "--user",
-                "0",
-                self._container.name,
-                "sh",
-                "-c",
-                script,
-                "sh",
-                pattern,
-                timeout_sec=_GRACE_SEC,
-            )
+            roots = self._kill_as(self._user, "")
+            if (
+                self._user != "0"
+            ):  # who may look at whose output is a matter of users; root ends what became root
+                self._kill_as("0", roots)
+
+    def _kill_as(self, user: str, roots: str) -> str:
+        pattern = f"[{self._mark[0]}]{self._mark[1:]}"
+        options = ["--user", user, "--workdir", "/"]
+        script = ["sh", "-c", _KILL, "sh", pattern, roots]
+        container = self._container
+        return container.engine.call("exec", *options, container.name, *script, timeout_sec=_GRACE_SEC)
 
     def wait(self, timeout_sec: float | None = None) -> ExecOutcome:
         """Move its input and output until it ends.
