@@ -212,7 +212,7 @@ def test_a_cache_that_cannot_be_written_is_said(monkeypatch: pytest.MonkeyPatch)
 # ---------------------------------------------------------------------------------------------- packages
 
 
-def make_package(folder: Path, name: str, files: dict[str, str]) -> Path:
+def make_package(folder: Path, name: str, files: dict[str, str], *, folders: int = 1_000_000) -> Path:
     tree = folder / f"{name}-tree"
     (tree / "DEBIAN").mkdir(parents=True)
     control = f"Package: {name}\nVersion: 1\nArchitecture: all\nMaintainer: nobody <n@example.org>\nDescription: x\n"
@@ -221,6 +221,8 @@ def make_package(folder: Path, name: str, files: dict[str, str]) -> Path:
         (tree / path).parent.mkdir(parents=True, exist_ok=True)
         (tree / path).write_text(text)
         os.utime(tree / path, (1_000_000, 1_000_000))
+    for parent, _, _ in tree.walk(top_down=False):
+        os.utime(parent, (folders, folders))
     package = folder / f"{name}.deb"
     subprocess.run(
         ["dpkg-deb", "--root-owner-group", "-b", str(tree), str(package)], check=True, capture_output=True
@@ -245,6 +247,15 @@ def test_unpacking_goes_through_the_merged_folders(tmp_path: Path) -> None:
         "b",
     ]
     assert not (tree / "dev/null").exists()
+
+
+@pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="no dpkg-deb on this machine")
+def test_a_folder_of_several_packages_has_the_time_of_the_last_by_name(tmp_path: Path) -> None:
+    # Two megabytes make the first package the slower one, so that nothing but order decides.
+    make_package(tmp_path, "one", {"usr/share/doc/one/a": os.urandom(1 << 20).hex()}, folders=2_000_000)
+    make_package(tmp_path, "two", {"usr/share/doc/two/b": "b"}, folders=3_000_000)
+    debian.unpack(tmp_path, tmp_path / "tree")
+    assert (tmp_path / "tree/usr/share/doc").stat().st_mtime == 3_000_000
 
 
 @pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="no dpkg-deb on this machine")

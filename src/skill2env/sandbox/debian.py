@@ -4,11 +4,9 @@ apt checks signatures against the machine's keyring. Of the machine's settings o
 used: its sources, pins, hooks and state are neither read nor touched, so this works without root.
 """
 
-import functools
 import os
 import shutil
 import subprocess
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from skill2env.errors import Boundary, InfraError
@@ -124,8 +122,9 @@ def unpack(packages: Path, tree: Path) -> int:
     for name in ("bin", "sbin", "lib", *(["lib64"] if architecture() == "amd64" else [])):
         (tree / "usr" / name).mkdir(parents=True)
         (tree / name).symlink_to(f"usr/{name}")
-    with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
-        list(pool.map(functools.partial(_unpack_one, tree), sorted(packages.glob("*.deb"))))
+    # One after the other: a folder that several packages bring keeps the time that the last of them gives it.
+    for package in sorted(packages.glob("*.deb")):
+        _unpack_one(tree, package)
     newest = 0
     for folder, _, names in os.walk(tree):
         for name in names:
