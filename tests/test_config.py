@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,17 @@ def test_missing_and_binary_files_are_user_errors(tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(UserError, match="not UTF-8"):
         load_config(tmp_path / "bad.toml")
+
+
+def test_what_is_no_config_file_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero"), tmp_path):
+        with pytest.raises(UserError, match="no regular file"):
+            load_config(path)
+    with (tmp_path / "big.toml").open("wb") as file:
+        file.truncate(2**21)
+    with pytest.raises(UserError, match="more than"):
+        load_config(tmp_path / "big.toml")
 
 
 def test_a_flag_below_a_scalar_is_reported_not_crashed(tmp_path: Path) -> None:

@@ -181,7 +181,14 @@ def load_config(path: Path | None = None, flags: Mapping[str, Any] | None = None
         ) from None
 
 
+CONFIG_LIMIT_BYTES = 1 << 20
+
+
 def _read_toml(path: Path) -> dict[str, Any]:
+    if path.exists() and not path.is_file():
+        raise UserError(f"{path} is no regular file", hint="give a TOML file")
+    if path.exists() and path.stat().st_size > CONFIG_LIMIT_BYTES:
+        raise UserError(f"{path} has more than {CONFIG_LIMIT_BYTES} bytes", hint="give a TOML file")
     try:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except tomllib.TOMLDecodeError as error:

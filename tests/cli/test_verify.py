@@ -90,7 +90,8 @@ def test_foreign_image_is_mapped(builder: ModuleType, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["/nowhere/at/all"], "no such folder"),
+        (["/nowhere/at/all"], "/nowhere/at/all does not exist"),
+        (["/dev/null"], "/dev/null is no folder"),
         (["."], "no task in"),
         ([".", "--base", "x"], "REF=NAME"),
         ([".", "--base", "a=b", "--base", "a=c"], "two images"),

@@ -37,6 +37,7 @@ def test_show(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_drop(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "nothing to take down" in run(capsys, "dataset", "drop", dataset, code=2)
     assert "no task of" in run(capsys, "dataset", "drop", dataset, "--task", "zzz", code=2)
+    assert "--skill is empty" in run(capsys, "dataset", "drop", dataset, "--skill", "", code=2)
     told = run(capsys, "dataset", "drop", dataset, "--source", "npm:*", "--licence", "GPL*")
     assert told == "dropped org/a\norg/data is now 2.0.0 with 1 tasks\n"
     document = json.loads(run(capsys, "dataset", "drop", dataset, "--licence", "unknown", "--json"))

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,16 @@ def test_a_newer_ledger_is_refused(tmp_path: Path) -> None:
         with pytest.raises(UserError, match="schema version") as caught:
             opener(path)
         assert "upgrade" in caught.value.hint
+
+
+def test_a_database_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("CREATE TABLE theirs (x)")
+    before = path.read_bytes()
+    with pytest.raises(UserError, match="no ledger of skill2env"):
+        Ledger.open(path)
+    assert path.read_bytes() == before
 
 
 def test_a_file_that_is_no_ledger(tmp_path: Path) -> None:

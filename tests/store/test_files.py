@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from skill2env.errors import Boundary, InfraError
+from skill2env.errors import Boundary, InfraError, UserError
 from skill2env.store import files
 
 
@@ -54,13 +54,6 @@ def test_read_only_folder_is_found_before_work_starts(small_disk: Callable[[str]
         files.check_writable(folder / "out")
     assert "--out" in caught.value.hint
     assert not caught.value.transient
-
-
-def test_a_file_where_a_folder_is_needed(tmp_path: Path) -> None:
-    (tmp_path / "out").write_text("")
-    with pytest.raises(InfraError) as caught:
-        files.check_writable(tmp_path / "out")
-    assert "a file stands where a folder is needed" in caught.value.hint
 
 
 def test_staged_folder_moves_and_replaces(tmp_path: Path) -> None:
@@ -146,3 +139,10 @@ def test_kill_leaves_a_whole_file(tmp_path: Path) -> None:
 def test_what_utf8_cannot_hold_is_escaped(tmp_path: Path) -> None:
     files.write_json(tmp_path / "a.json", {"name\udcff": 1})
     assert json.loads((tmp_path / "a.json").read_bytes()) == {"name\udcff": 1}
+
+
+def test_a_file_where_a_folder_should_be_is_the_users_mistake(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    for path in (tmp_path / "file", tmp_path / "file/below"):
+        with pytest.raises(UserError, match="file is no folder"):
+            files.check_writable(path)

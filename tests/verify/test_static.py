@@ -107,6 +107,15 @@ def test_sizes(make_task: Make, context: GateContext, monkeypatch: pytest.Monkey
     assert {"file-too-large", "task-too-large", "too-many-files"} <= set(codes(report))
 
 
+def test_a_task_that_fills_a_machine_is_rejected_for_everybody(make_task: Make, context: GateContext) -> None:
+    task = make_task()
+    with (task / "environment/big").open("wb") as file:
+        file.truncate(50 * 2**30)
+    report = check(files, task, context)
+    assert "task-huge" in codes(report)
+    assert rule_of("task-huge").severity(Profile.FOREIGN) is Severity.ERROR
+
+
 @pytest.mark.parametrize(
     "text", ["a\u200bb", "a\u202eb", "\U000e0041", "a\x1bb", "a\u200db", "x\u00ady", "a\ufeffb"]
 )

@@ -80,6 +80,9 @@ def drop(
 
     given = {"source": source, "licence": licence, "skill": skill, "task": task}
     selectors = [Selector(kind, pattern) for kind, patterns in given.items() for pattern in patterns or ()]
+    empty = next((selector for selector in selectors if not selector.pattern.strip()), None)
+    if empty is not None:
+        raise UserError(f"--{empty.kind} is empty", hint="give a value, or * for everything")
     if not selectors:
         raise UserError("nothing to take down", hint="give --source, --licence, --skill or --task")
     state, gone = drop_tasks(dataset, selectors)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from skill2env.errors import Boundary, InfraError
-from skill2env.store.schema import MIGRATIONS, migrate
+from skill2env.store.schema import MIGRATIONS, migrate, refuse_foreign
 
 _DAMAGED_HINT = "the file is damaged: move it away to start afresh, or restore it from a backup"
 
@@ -37,6 +37,7 @@ class Database:
         with _guard("opening the ledger", path):
             connection = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
             try:
+                refuse_foreign(connection, path)
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = NORMAL")
                 connection.execute("PRAGMA foreign_keys = ON")

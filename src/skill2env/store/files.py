@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from skill2env.errors import Boundary, InfraError
+from skill2env.errors import Boundary, InfraError, UserError
 
 TEMPORARY_PREFIX = ".tmp-"
 """Names of unfinished files and folders start like this; a sweep may remove them when nobody holds the lock."""
@@ -183,8 +183,12 @@ def check_writable(folder: Path) -> None:
     """Make `folder` and prove that a file can be made in it, so that a long run fails before it starts.
 
     Raises:
+        UserError: it, or what it would lie in, is no folder.
         InfraError: boundary ``storage``, when it cannot.
     """
+    standing = next((place for place in (folder, *folder.absolute().parents) if place.exists()), folder)
+    if standing.exists() and not standing.is_dir():
+        raise UserError(f"{standing} is no folder", hint="give the path of a folder, or of one to make")
     with storage("preparing the folder", folder):
         folder.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=TEMPORARY_PREFIX, dir=folder)

@@ -122,6 +122,19 @@ def schema_version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
+def refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:
+    """Touch no database that somebody else made.
+
+    Raises:
+        UserError: it has tables and none of our schema versions.
+    """
+    if (
+        schema_version(connection) == 0
+        and connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+    ):
+        raise UserError(f"{path} is a database, but no ledger of skill2env", hint="use another --run folder")
+
+
 def migrate(connection: sqlite3.Connection, path: Path, migrations: Sequence[str] = MIGRATIONS) -> int:
     """Bring an open ledger (autocommit mode) to the newest version; each step is one transaction.
 
@@ -129,8 +142,9 @@ def migrate(connection: sqlite3.Connection, path: Path, migrations: Sequence[str
         The version it had before.
 
     Raises:
-        UserError: the ledger was written by a newer skill2env.
+        UserError: the ledger was written by a newer skill2env, or is somebody else's database.
     """
+    refuse_foreign(connection, path)
     before = schema_version(connection)
     if before > len(migrations):
         raise UserError(

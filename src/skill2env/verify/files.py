@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from skill2env.verify.gate import GateContext, Hit, Report, Stage, Subject
 from skill2env.verify.reading import decode, read_file, walk
 
+MACHINE_LIMIT = 4 * 2**30
 FILE_LIMIT = 16 * 1024 * 1024
 """Largest file, in bytes."""
 TASK_LIMIT = 64 * 1024 * 1024
@@ -96,7 +97,11 @@ def _sizes(entries: Sequence[tuple[str, os.stat_result]]) -> Iterator[Hit]:
         if size > FILE_LIMIT:
             yield Hit("file-too-large", f"the file has {size} bytes, the limit is {FILE_LIMIT}", path)
     total = sum(size for _, size in regular)
-    if total > TASK_LIMIT:
+    if total > MACHINE_LIMIT:
+        yield Hit(
+            "task-huge", f"the task has {total} bytes, more than {MACHINE_LIMIT}, which nobody can move about"
+        )
+    elif total > TASK_LIMIT:
         yield Hit("task-too-large", f"the task has {total} bytes, the limit is {TASK_LIMIT}")
     if len(entries) > COUNT_LIMIT:
         yield Hit("too-many-files", f"the task has {len(entries)} entries, the limit is {COUNT_LIMIT}")

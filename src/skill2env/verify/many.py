@@ -38,7 +38,8 @@ def find_tasks(paths: Sequence[Path]) -> list[Path]:
     found: set[Path] = set()
     for path in paths:
         if not path.is_dir():
-            raise UserError(f"no such folder: {path}", hint="give a task directory or a folder of them")
+            what = "is no folder" if path.exists() else "does not exist"
+            raise UserError(f"{path} {what}", hint="give a task directory or a folder of them")
         try:
             below = list(_below(path, _NESTING))
         except OSError as error:

@@ -59,6 +59,7 @@ _FILES = (
     Rule("name-forbidden", Reason.UNSAFE_FILE, E, W, "Remove the file; it is a leftover or holds private data."),
     Rule("file-too-large", Reason.TOO_LARGE, E, W, "Make the fixture smaller or generate it in the Dockerfile."),
     Rule("task-too-large", Reason.TOO_LARGE, E, W, "Make the fixtures smaller or generate them in the Dockerfile."),
+    Rule("task-huge", Reason.TOO_LARGE, E, E, "Generate or download large fixtures in the Dockerfile."),
     Rule("too-many-files", Reason.TOO_LARGE, E, W, "Pack the fixtures or generate them in the Dockerfile."),
     Rule("tests-not-flat", Reason.MALFORMED, W, I, "Move the helpers of tests/ to its top level: some consumers copy nothing else."),
 )
