@@ -1,14 +1,19 @@
 """``skill2env sandbox bases``: build, list, name, push, resolve and exchange base images."""
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from skill2env.cli.output import print_json, print_table, tell
+from skill2env.cli.output import ExitCode, print_json, print_table, tell
+from skill2env.cli.verify import SandboxOption, summary
 from skill2env.errors import UserError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from skill2env.rebind import Rebound
     from skill2env.sandbox.logins import Login
 
 app = typer.Typer(
@@ -150,6 +155,83 @@ def resolve(
         print_json({"asked": reference, "reference": str(found), "digest": found.digest, "tag": found.tag})
     else:
         print(found)
+
+
+@app.command()
+def rewrite(
+    task: Annotated[Path, typer.Argument(help="Task directory.", show_default=False)],
+    *,
+    to: Annotated[
+        str,
+        typer.Option(
+            help="'ours', 'public' (Debian's image with the same packages), or an image reference.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the changed task.", show_default="replace the task")
+    ] = None,
+    sandbox: Annotated[SandboxOption, typer.Option(help="Where the gates run.")] = SandboxOption.AUTO,
+    allow_unlimited: Annotated[
+        bool, typer.Option(help="Run even where this machine cannot enforce a requested limit.")
+    ] = False,
+    user: User = None,
+    password_stdin: PasswordStdin = False,
+    as_json: AsJson = False,
+) -> None:
+    """Exchange the bases that a task's Dockerfiles name, with digests, and run every gate again.
+
+    A task that is not accepted with its new base is left as it was. In a dataset of ours the index follows.
+    Exit codes: 0 done, 1 rejected, 2 usage, 3 infrastructure.
+    """
+    import tempfile
+
+    from skill2env.harbor.sandboxes import choose_sandbox
+    from skill2env.interrupts import interruptible
+    from skill2env.rebind import rebind
+    from skill2env.verify.gate import GateContext
+
+    with (
+        interruptible(),
+        tempfile.TemporaryDirectory(prefix="skill2env-", ignore_cleanup_errors=True) as logs,
+    ):
+        Path(logs).chmod(0o755)
+
+        def context(image_map: "Mapping[str, str]") -> GateContext:
+            choice = choose_sandbox(sandbox.value, image_map=image_map, allow_unlimited=allow_unlimited)
+            return GateContext(choice, Path(logs), image_map=image_map)
+
+        login = _login(user, password_stdin=password_stdin)
+        done = rebind(task, to, context=context, out=out, login=login, progress=tell)
+    raise typer.Exit(_print_rebound(task, done, as_json=as_json))
+
+
+def _print_rebound(task: Path, done: "Rebound", *, as_json: bool) -> ExitCode:
+    """Say what came of it; returns the exit code."""
+    verdict = done.verdict
+    status = verdict.status.value if verdict else "unchanged"
+    if as_json:
+        print_json(
+            {
+                "task": str(task),
+                "references": done.references,
+                "verdict": status,
+                "reason": verdict.reason.value if verdict and verdict.reason else None,
+                "boundary": verdict.boundary or None if verdict else None,
+                "message": verdict.message if verdict else "",
+                "stood_in": done.stood_in,
+                "written": str(done.written) if done.written else None,
+            }
+        )
+    else:
+        for old, new in done.references.items():
+            print(f"{old} -> {new}")
+        print(summary(verdict) if verdict else "unchanged: the Dockerfiles name it already")
+        if done.stood_in:
+            print("the gates ran on our base in its place; --sandbox docker runs the named image itself")
+        if verdict and not done.written:
+            print(f"{task} is as it was")
+    return {"rejected": ExitCode.REJECTED, "infra": ExitCode.INFRA}.get(status, ExitCode.OK)
 
 
 def _login(user: str | None, *, password_stdin: bool) -> "Login | None":

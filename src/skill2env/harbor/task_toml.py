@@ -94,6 +94,28 @@ def strip_metadata(text: str) -> str:
     return dump_config(config)
 
 
+def change_provenance(text: str, *, base_image: str, freeze_digest: str, gates: Sequence[GateResult]) -> str:
+    """A finished task.toml after its base was exchanged; one without provenance of ours is returned as it is.
+
+    Raises:
+        ValueError: the text is not a valid task.toml.
+    """
+    config = TaskConfig.model_validate(tomllib.loads(text))
+    ours = config.metadata.get(METADATA_KEY)
+    if not ours:
+        return text
+    changes = {"base_image": base_image, "freeze_digest": freeze_digest, "gates": _gate_facts(gates)}
+    config.metadata = {**config.metadata, METADATA_KEY: {**ours, **changes}}
+    return dump_config(config)
+
+
+def _gate_facts(gates: Sequence[GateResult]) -> list[dict[str, str]]:
+    return [
+        {"gate": gate.gate, "outcome": gate.outcome.value, "evidence": gate.evidence_digest()}
+        for gate in gates
+    ]
+
+
 def dump_config(config: TaskConfig) -> str:
     """The text of a task.toml; empty tables and lists are left out because they are Harbor's defaults."""
     data = config.model_dump(mode="json", exclude_none=True)
@@ -168,9 +190,6 @@ def _facts(spec: TaskSpec, contract: TaskContract, skill: Skill, provenance: Pro
         },
         "metric_sources": {metric.name: metric.sentence for metric in contract.metrics},
         "assets": [asset.model_dump(mode="json") for asset in contract.assets],
-        "gates": [
-            {"gate": gate.gate, "outcome": gate.outcome.value, "evidence": gate.evidence_digest()}
-            for gate in provenance.gates
-        ],
+        "gates": _gate_facts(provenance.gates),
     }
     return {key: value for key, value in facts.items() if value != []}

@@ -75,13 +75,16 @@ def make_entry(
         base_image=candidate.base_image,
         freeze_digest=candidate.freeze_digest,
         repairs=candidate.repairs,
-        gates={
-            gate.gate: gate.evidence_digest()
-            for gate in verdict.gates
-            if gate.outcome is not GateOutcome.NOT_RUN
-        },
+        gates=gate_digests(verdict),
         findings=tuple(sorted({f.code for f in verdict.findings if f.severity is Severity.WARN})),
     )
+
+
+def gate_digests(verdict: Verdict) -> dict[str, str]:
+    """Gate -> digest of its normalised evidence, of the gates that ran."""
+    return {
+        gate.gate: gate.evidence_digest() for gate in verdict.gates if gate.outcome is not GateOutcome.NOT_RUN
+    }
 
 
 def manifest_text(entries: list[TaskEntry]) -> str:

@@ -1,0 +1,155 @@
+"""A task's base is exchanged only when the task verifies on the new one."""
+
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from skill2env.create.freeze import freeze_digest
+from skill2env.errors import UserError
+from skill2env.harbor.sandboxes import namespace_sandbox
+from skill2env.rebind import MakeContext, rebind
+from skill2env.records import Reason, VerdictStatus
+from skill2env.sandbox import catalog
+from skill2env.sandbox.base_registry import push_base
+from skill2env.sandbox.images import BaseImage
+from skill2env.sandbox.logins import CONFIG_VARIABLE
+from skill2env.verify.gate import GateContext
+
+PUBLIC = "debian:bookworm-slim@sha256:" + "b" * 64
+
+
+@pytest.fixture
+def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MakeContext:
+    monkeypatch.setenv(CONFIG_VARIABLE, str(tmp_path / "docker"))
+
+    def make(image_map: Mapping[str, str]) -> GateContext:
+        return GateContext(
+            namespace_sandbox(image_map), tmp_path / "evidence", image_map=image_map, infra_retries=0
+        )
+
+    return make
+
+
+@pytest.fixture
+def task(builder: ModuleType, base: BaseImage, tmp_path: Path) -> Path:
+    return builder.build_task(tmp_path / "task", reference=base.reference)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def provenance(task: Path) -> dict[str, object]:
+    return tomllib.loads((task / "task.toml").read_text())["metadata"]["skill2env"]
+
+
+@pytest.mark.sandbox
+def test_a_task_goes_to_another_image_and_back(task: Path, base: BaseImage, context: MakeContext) -> None:
+    before = contents(task)
+    done = rebind(task, PUBLIC, context=context)
+    assert done.references == {base.reference: PUBLIC}
+    assert done.verdict is not None
+    assert done.verdict.status is VerdictStatus.ACCEPTED, done.verdict.message
+    assert done.stood_in, "another digest is named than the one that ran"
+    assert done.written == task
+    dockerfile = before["environment/Dockerfile"].decode()
+    assert (task / "environment/Dockerfile").read_text() == dockerfile.replace(base.reference, PUBLIC)
+    told = provenance(task)
+    assert (told["base_image"], told["freeze_digest"]) == (PUBLIC, freeze_digest(task))
+    back = rebind(task, "ours", context=context)
+    assert not back.stood_in
+    after = contents(task)
+    assert {k: v for k, v in after.items() if k != "task.toml"} == {
+        k: v for k, v in before.items() if k != "task.toml"
+    }
+    assert provenance(task)["base_image"] == f"debian-bookworm@{base.digest}"
+    assert rebind(task, "ours", context=context).verdict is None, "nothing to do"
+    assert contents(task) == after
+    assert sorted(path.name for path in task.parent.iterdir()) == ["evidence", "task"]
+
+
+@pytest.mark.sandbox
+def test_a_task_that_is_rejected_on_its_new_base_stays_as_it_was(
+    builder: ModuleType, base: BaseImage, tmp_path: Path, context: MakeContext
+) -> None:
+    # It builds on no base but the one whose digest its Dockerfile names, as a task that needs an older tool would.
+    broken = builder.DOCKERFILE.format(reference=PUBLIC) + "RUN exit 3\n"
+    task = builder.build_task(tmp_path / "task", reference=PUBLIC, changes={"environment/Dockerfile": broken})
+    before = contents(task)
+    done = rebind(task, "ours", context=context)
+    assert done.verdict is not None
+    assert done.verdict.reason is Reason.BUILD_FAILED
+    assert done.written is None
+    assert contents(task) == before
+    assert not list(tmp_path.glob(".tmp-*"))
+
+
+@pytest.mark.sandbox
+def test_the_result_may_go_elsewhere(
+    builder: ModuleType, base: BaseImage, tmp_path: Path, context: MakeContext
+) -> None:
+    task = builder.build_task(tmp_path / "task", reference=PUBLIC, metadata=False)
+    before = contents(task)
+    done = rebind(task, "ours", context=context, out=tmp_path / "other")
+    assert done.written == tmp_path / "other"
+    assert contents(task) == before
+    changed = contents(tmp_path / "other")
+    assert base.reference.encode() in changed["environment/Dockerfile"]
+    assert changed["task.toml"] == before["task.toml"], "no provenance of ours, nothing to note"
+    with pytest.raises(UserError, match="exists"):
+        rebind(task, "ours", context=context, out=tmp_path / "other")
+
+
+@pytest.mark.sandbox
+@pytest.mark.network
+@pytest.mark.slow
+def test_the_public_binding_installs_the_packages_of_the_base(
+    builder: ModuleType,
+    base: BaseImage,
+    registry_server: Callable[..., str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    context: MakeContext,
+) -> None:
+    pushed = push_base(base, f"{registry_server()}/library", tag="bookworm-slim")
+    public = pushed.reference.partition("@")[0] + ":bookworm-slim"
+    small = replace(
+        catalog.lookup("data-bookworm"), packages=(*catalog.COMMON, "jq", "sqlite3"), public=public
+    )
+    monkeypatch.setitem(catalog.CATALOG, "data-bookworm", small)
+    reference = f"registry.example/skill2env/data-bookworm@sha256:{'d' * 64}"
+    dockerfile = builder.DOCKERFILE.format(reference=reference) + "RUN jq --version && sqlite3 --version\n"
+    task = builder.build_task(
+        tmp_path / "task", reference=reference, changes={"environment/Dockerfile": dockerfile}
+    )
+    done = rebind(task, "public", context=context)
+    assert done.verdict is not None
+    assert done.verdict.status is VerdictStatus.ACCEPTED, done.verdict.message
+    lines = (task / "environment/Dockerfile").read_text().split("\n")
+    assert lines[:2] == ["# skill2env base: data-bookworm", f"FROM {public}@{base.digest}"]
+    assert " jq " in lines[2]
+    assert "\n".join(lines[3:]) == dockerfile.partition("\n")[2]
+
+
+@pytest.mark.parametrize(
+    ("dockerfile", "message"),
+    [
+        ("FROM python:3.12\n", "FROM python:3.12 means no base of the catalog"),
+        ("FROM\n", "cannot be read"),
+        (b"FROM x\xff\n", "cannot be read"),
+        (None, "no task with a Dockerfile"),
+    ],
+)
+def test_what_has_no_other_binding_is_said(
+    tmp_path: Path, context: MakeContext, dockerfile: str | bytes | None, message: str
+) -> None:
+    (tmp_path / "task/environment").mkdir(parents=True)
+    if dockerfile is not None:
+        data = dockerfile.encode() if isinstance(dockerfile, str) else dockerfile
+        (tmp_path / "task/environment/Dockerfile").write_bytes(data)
+    with pytest.raises(UserError, match=message):
+        rebind(tmp_path / "task", "ours", context=context)
