@@ -11,8 +11,12 @@ import pytest
 from skill2env.create.freeze import freeze_digest
 from skill2env.errors import UserError
 from skill2env.harbor.sandboxes import namespace_sandbox
+from skill2env.harbor.task_toml import render_task_toml
+from skill2env.publish.dataset import require_state
+from skill2env.publish.integrity import problems
+from skill2env.publish.publish import Accepted, publish
 from skill2env.rebind import MakeContext, rebind
-from skill2env.records import Reason, VerdictStatus
+from skill2env.records import Candidate, Reason, Verdict, VerdictStatus
 from skill2env.sandbox import catalog
 from skill2env.sandbox.base_registry import push_base
 from skill2env.sandbox.images import BaseImage
@@ -153,3 +157,43 @@ def test_what_has_no_other_binding_is_said(
         (tmp_path / "task/environment/Dockerfile").write_bytes(data)
     with pytest.raises(UserError, match=message):
         rebind(tmp_path / "task", "ours", context=context)
+
+
+@pytest.mark.sandbox
+def test_the_index_of_a_dataset_follows(
+    builder: ModuleType, base: BaseImage, tmp_path: Path, context: MakeContext
+) -> None:
+    candidate = builder.build_task(tmp_path / "candidate", reference=base.reference, metadata=False)
+    (tmp_path / "skill").mkdir()
+    accepted = Accepted(
+        attempt_key="sha256:a",
+        candidate=Candidate(
+            path=candidate,
+            spec=builder.SPEC,
+            contract=builder.CONTRACT,
+            author=builder.PROVENANCE.author,
+            freeze_digest=freeze_digest(candidate),
+            base_image=f"debian-bookworm@{base.digest}",
+        ),
+        verdict=Verdict(status=VerdictStatus.ACCEPTED),
+        skill=builder.SKILL,
+        skill_dir=tmp_path / "skill",
+    )
+    dataset = tmp_path / "dataset"
+
+    def task_toml(item: Accepted) -> str:
+        return render_task_toml(builder.SPEC, builder.CONTRACT, builder.SKILL, builder.PROVENANCE)
+
+    state, (published,) = publish(
+        [accepted], dataset, name="a/b", description="d", task_toml=task_toml, identity="sha256:r", ended={}
+    )
+    done = rebind(dataset / published.folder, PUBLIC, context=context)
+    assert done.written == dataset / published.folder
+    after = require_state(dataset)
+    assert problems(dataset) == []
+    (entry,) = after.entries
+    assert entry.base_image == PUBLIC
+    assert entry.freeze_digest == freeze_digest(dataset / published.folder)
+    assert entry.gates.keys() >= {"dockerfile", "build", "oracle"}
+    assert entry.digest != published.digest
+    assert after.version != state.version

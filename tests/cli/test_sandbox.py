@@ -4,6 +4,7 @@ import io
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -98,6 +99,31 @@ def test_push_and_resolve_with_a_login(
     assert "this login may not use" in capsys.readouterr().err
     assert call("resolve", f"{host}/mine/x:t", *login, password="") == 2
     assert "no password on standard input" in capsys.readouterr().err
+
+
+@pytest.mark.sandbox
+def test_rewrite_says_what_came_of_it(
+    base: BaseImage, builder: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    public = f"debian:bookworm-slim@sha256:{'b' * 64}"
+    task = str(builder.build_task(tmp_path / "task", reference=public))
+    call = ["sandbox", "bases", "rewrite", task, "--sandbox", "namespace"]
+    assert run([*call, "--to", "ours", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["verdict"], told["written"], told["stood_in"]) == ("accepted", task, False)
+    assert told["references"] == {public: base.reference}
+    assert run([*call, "--to", "ours"]) == 0
+    assert "unchanged" in capsys.readouterr().out
+    assert run([*call, "--to", public]) == 0
+    printed = capsys.readouterr()
+    assert f"{base.reference} -> {public}\naccepted\n" in printed.out
+    assert "ran on our base in its place" in printed.out
+    assert "task: gate oracle" in printed.err
+    (tmp_path / "task/solution/solve.sh").write_text("#!/bin/bash\nexit 1\n")
+    assert run([*call, "--to", "ours"]) == 1
+    assert f"{task} is as it was" in capsys.readouterr().out
+    assert run(["sandbox", "bases", "rewrite", str(tmp_path), "--to", "ours", "--json"]) == 2
+    assert "no task with a Dockerfile" in json.loads(capsys.readouterr().err)["error"]["message"]
 
 
 def layer(cache: Path, name: str) -> Path:
