@@ -106,7 +106,7 @@ def _bases() -> str:
     common = ", ".join(f"`{name}`" for name in COMMON)
     return (
         f"| name | for | packages | size, about |\n|---|---|---|---|\n{rows}\n"
-        f"Each also holds what Debian calls essential or required, and {common}. Recommended packages are left out.\n"
+        f"Each also holds what Debian calls essential or required, and {common}.\nRecommended packages are left out.\n"
     )
 
 
