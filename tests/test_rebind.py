@@ -22,6 +22,8 @@ from skill2env.sandbox.base_registry import push_base
 from skill2env.sandbox.images import BaseImage
 from skill2env.sandbox.logins import CONFIG_VARIABLE
 from skill2env.verify.gate import GateContext
+from skill2env.verify.rules import Profile
+from skill2env.verify.verify import verify
 
 PUBLIC = "debian:bookworm-slim@sha256:" + "b" * 64
 
@@ -64,6 +66,12 @@ def test_a_task_goes_to_another_image_and_back(task: Path, base: BaseImage, cont
     assert (task / "environment/Dockerfile").read_text() == dockerfile.replace(base.reference, PUBLIC)
     told = provenance(task)
     assert (told["base_image"], told["freeze_digest"]) == (PUBLIC, freeze_digest(task))
+    for mapped in ({}, {"debian:bookworm-slim": "debian-bookworm"}):
+        verdict = verify(task, profile=Profile.OURS, context=context(mapped))
+        expected = (VerdictStatus.ACCEPTED, None) if mapped else (VerdictStatus.REJECTED, Reason.PIN_MISMATCH)
+        assert (verdict.status, verdict.reason) == expected, (
+            "later, whoever runs it must say what may stand in"
+        )
     back = rebind(task, "ours", context=context)
     assert not back.stood_in
     after = contents(task)
