@@ -7,18 +7,19 @@ Measured in turns in one run, so that a busy machine slows all rows alike:
     floor     Harbor with an environment that does nothing, plus the task's own scripts under bare bubblewrap
     separate  the pair in the namespace sandbox, with a verifier in a sandbox of its own (four sandboxes)
     shared    the same with one sandbox a trial
-    docker    separate in Harbor's docker environment, on an image with bash and python3 that the engine has
+    docker    separate in our environment on docker, podman the same on podman, where they answer
+    docker-stock  separate in Harbor's own docker environment (needs compose), with --stock because it takes a minute
 
 Medians of the pairs are compared with the median floor. ``--check X`` exits 1 when separate is above X floors.
 """
 
 import argparse
+import functools
 import json
 import os
 import re
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -32,8 +33,15 @@ os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "true")
 from harbor.environments.base import BaseEnvironment, ExecResult
 from harbor.environments.capabilities import EnvironmentCapabilities
 
-from skill2env.harbor.sandboxes import DOCKER_ENVIRONMENT, NAMESPACE_ENVIRONMENT, SandboxChoice
+from skill2env.harbor.sandboxes import (
+    COMPOSE_ENVIRONMENT,
+    ENGINE_ENVIRONMENTS,
+    NAMESPACE_ENVIRONMENT,
+    SandboxChoice,
+)
 from skill2env.harbor.trial import run_trial
+from skill2env.sandbox.engine import ENGINES, answers, engine
+from skill2env.sandbox.engine_bases import ensure_engine_base, tag_of
 from skill2env.sandbox.identity import Tier, current_identity
 from skill2env.sandbox.images import build_image
 from skill2env.sandbox.launch import launch
@@ -230,14 +238,19 @@ class BareScripts:
             raise SystemExit(f"{script} failed under bare bubblewrap: {told}")
 
 
-def docker_answers() -> bool:
-    """True when a docker engine runs."""
-    if shutil.which("docker") is None:
-        return False
-    return subprocess.run(["docker", "version"], capture_output=True, check=False).returncode == 0
+def stock_task(task: Path, target: Path) -> Path:
+    """The task as Harbor's own docker environment can build it: on our base as the engine has it."""
+    shutil.copytree(task, target)
+    base = ensure_engine_base(engine("docker"))
+    dockerfile = target / "environment/Dockerfile"
+    reference = tag_of(base.name, base.digest)
+    # Our base says that SIGKILL ends it; other images do not, and there Harbor waits ten seconds for each container.
+    text = re.sub(r"(?m)^FROM \S+", f"FROM {reference}\nSTOPSIGNAL SIGTERM", dockerfile.read_text())
+    dockerfile.write_text(text)
+    return target
 
 
-def measure(task: Path, folder: Path, repeats: int, docker_base: str) -> dict[str, list[float]]:
+def measure(task: Path, folder: Path, repeats: int, stock: int) -> dict[str, list[float]]:
     """Seconds of each row, one value a round."""
     ours, empty = (
         SandboxChoice("namespace", NAMESPACE_ENVIRONMENT),
@@ -250,15 +263,20 @@ def measure(task: Path, folder: Path, repeats: int, docker_base: str) -> dict[st
         "separate": lambda: pair(task, ours, trials, mode="separate"),
         "shared": lambda: pair(task, ours, trials, mode="shared"),
     }
-    if docker_base and docker_answers():
-        docker, theirs = SandboxChoice("docker", DOCKER_ENVIRONMENT), folder / "docker"
-        shutil.copytree(task, theirs)
-        dockerfile = theirs / "environment/Dockerfile"
-        dockerfile.write_text(re.sub(r"(?m)^FROM \S+", f"FROM {docker_base}", dockerfile.read_text()))
-        rows["docker"] = lambda: pair(theirs, docker, trials, mode="separate")
+    for engine_name in (name for name in ENGINES if answers(name)):
+        choice = SandboxChoice(engine_name, ENGINE_ENVIRONMENTS[engine_name])
+        rows[engine_name] = functools.partial(pair, task, choice, trials, mode="separate")
+        rows[f"{engine_name}-shared"] = functools.partial(pair, task, choice, trials, mode="shared")
+    if stock and "docker" in rows:
+        theirs = stock_task(task, folder / "docker")
+        harbors = SandboxChoice("docker-stock", COMPOSE_ENVIRONMENT)
+        rows["docker-stock"] = lambda: pair(theirs, harbors, trials, mode="separate")
+        rows["docker-stock-shared"] = lambda: pair(theirs, harbors, trials, mode="shared")
     found: dict[str, list[float]] = {name: [] for name in rows}
     for number in range(repeats + 1):
         for name, row in rows.items():
+            if name.startswith("docker-stock") and number > stock:
+                continue
             took = row()
             if number:  # the first round imports, builds and warms up
                 found[name].append(took)
@@ -273,7 +291,7 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=15, help="rounds after the first")
     parser.add_argument("--task", type=Path, help="a task directory; default: one made here")
     parser.add_argument(
-        "--docker-base", default="", help="image for the docker row; without it there is none"
+        "--stock", type=int, default=0, help="rounds of Harbor's own docker environment; 0 for none"
     )
     parser.add_argument("--check", type=float, help="exit 1 when separate is above so many floors")
     parser.add_argument("--json", action="store_true")
@@ -284,7 +302,7 @@ def main() -> int:
         folder = Path(name)
         folder.chmod(0o755)
         task = arguments.task or make_task(folder / "made")
-        found = measure(task, folder, arguments.repeats, arguments.docker_base)
+        found = measure(task, folder, arguments.repeats, arguments.stock)
     floor = statistics.median(found["floor"])
     table = {
         row: {
@@ -307,7 +325,7 @@ def main() -> int:
         )
         for row, v in table.items():
             print(
-                f"{row:9} median {v['median']:.3f}  min {v['min']:.3f}  max {v['max']:.3f}  {v['floors']:5.2f} floors"
+                f"{row:19} median {v['median']:.3f}  min {v['min']:.3f}  max {v['max']:.3f}  {v['floors']:5.2f} floors"
             )
     ratio = table["separate"]["floors"]
     if arguments.check is not None and ratio > arguments.check:

@@ -33,19 +33,6 @@ class SolutionMode(StrEnum):
     """tests/ is hidden, so a passing solution also proves that the instruction alone specifies the task."""
 
 
-class SandboxKind(StrEnum):
-    """Where containers run."""
-
-    AUTO = "auto"
-    """Namespaces where the machine allows them, else docker."""
-    NAMESPACE = "namespace"
-    """Our own sandbox: bubblewrap and overlayfs, no daemon, no registry."""
-    DOCKER = "docker"
-    """Harbor's docker environment."""
-    PODMAN = "podman"
-    """Harbor's podman environment."""
-
-
 class AuthorConfig(Part):
     """Who plans and creates."""
 
@@ -95,8 +82,9 @@ class VerifyConfig(Part):
 class SandboxConfig(Part):
     """Where and how containers run."""
 
-    kind: SandboxKind = SandboxKind.AUTO
-    """Which environment runs trials."""
+    kind: str = "auto"
+    """Which environment runs trials: ``auto`` (namespaces where the machine allows them, else docker or podman),
+    ``namespace``, ``docker``, ``podman``, or the name of another environment that is built into Harbor."""
     allow_unlimited: bool = False
     """Accept a machine that cannot enforce a requested limit on memory, processes or CPU."""
     allow_degraded: bool = False

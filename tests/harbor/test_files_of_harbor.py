@@ -19,7 +19,12 @@ from skill2env.harbor.digest import task_digest
 from skill2env.harbor.faults import creation_fault, is_suspect, machine_fault
 from skill2env.harbor.lint import CRASH_CODE, lint_task_all
 from skill2env.harbor.outcome import TrialFailure, TrialPhase
-from skill2env.harbor.sandboxes import DOCKER_ENVIRONMENT, NAMESPACE_ENVIRONMENT, choose_sandbox
+from skill2env.harbor.sandboxes import (
+    COMPOSE_ENVIRONMENT,
+    ENGINE_ENVIRONMENTS,
+    NAMESPACE_ENVIRONMENT,
+    choose_sandbox,
+)
 from skill2env.harbor.variant import variant
 
 REFERENCE = "registry.example/debian-bookworm@sha256:" + "a" * 64
@@ -190,6 +195,29 @@ def test_choice_of_a_sandbox() -> None:
     assert mapped.import_path == NAMESPACE_ENVIRONMENT
     assert mapped.kwargs == {"image_map": {"a": "y", "b": "x"}}
     assert choose_sandbox("namespace", works=never).name == "namespace"
-    assert choose_sandbox("auto", works=lambda: False).import_path == DOCKER_ENVIRONMENT
-    assert choose_sandbox("docker", works=never).import_path == DOCKER_ENVIRONMENT
-    assert choose_sandbox("podman", works=never).to_config().type is not None
+    docker, podman = ENGINE_ENVIRONMENTS["docker"], ENGINE_ENVIRONMENTS["podman"]
+    assert choose_sandbox("docker", works=never).import_path == docker
+    assert choose_sandbox("podman", works=never).import_path == podman
+    for running, expected in ((("docker", "podman"), docker), (("podman",), podman), ((), docker)):
+        found = choose_sandbox("auto", works=lambda: False, engine_answers=running.__contains__)
+        assert found.import_path == expected
+
+
+def test_any_other_environment_of_harbor_passes_through() -> None:
+    config = choose_sandbox("e2b", allow_unlimited=True).to_config()
+    assert config.type is not None
+    assert (config.type.value, config.import_path, config.kwargs) == ("e2b", None, {})
+    with pytest.raises(UserError, match="no sandbox is called 'dokcer'") as caught:
+        choose_sandbox("dokcer")
+    assert "auto, namespace, docker, podman" in caught.value.hint
+
+
+def test_compose_services_stay_with_harbor(tmp_path: Path) -> None:
+    choices = [choose_sandbox(kind) for kind in ("docker", "podman", "namespace", "e2b")]
+    assert [choice.for_task(tmp_path) for choice in choices] == choices
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests/docker-compose.yaml").write_text("services: {}")
+    docker, podman, namespace, other = (choice.for_task(tmp_path) for choice in choices)
+    assert docker.import_path == COMPOSE_ENVIRONMENT
+    assert (podman.name, podman.import_path) == ("podman", "")
+    assert [namespace, other] == choices[2:]

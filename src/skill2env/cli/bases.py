@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from skill2env.cli.output import ExitCode, print_json, print_table, tell
-from skill2env.cli.verify import SandboxOption, summary
+from skill2env.cli.verify import SANDBOX_HELP, summary
 from skill2env.errors import UserError
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def rewrite(
     out: Annotated[
         Path | None, typer.Option(help="Folder for the changed task.", show_default="replace the task")
     ] = None,
-    sandbox: Annotated[SandboxOption, typer.Option(help="Where the gates run.")] = SandboxOption.AUTO,
+    sandbox: Annotated[str, typer.Option(help=SANDBOX_HELP)] = "auto",
     allow_unlimited: Annotated[
         bool, typer.Option(help="Run even where this machine cannot enforce a requested limit.")
     ] = False,
@@ -198,7 +198,7 @@ def rewrite(
         Path(logs).chmod(0o755)
 
         def context(image_map: "Mapping[str, str]") -> GateContext:
-            choice = choose_sandbox(sandbox.value, image_map=image_map, allow_unlimited=allow_unlimited)
+            choice = choose_sandbox(sandbox, image_map=image_map, allow_unlimited=allow_unlimited)
             return GateContext(choice, Path(logs), image_map=image_map)
 
         login = _login(user, password_stdin=password_stdin)

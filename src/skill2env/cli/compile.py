@@ -54,7 +54,10 @@ def compile(  # noqa: A001
         int | None, typer.Option(help="Items worked on at once; never changes a result.", show_default="2")
     ] = None,
     sandbox: Annotated[
-        str | None, typer.Option(help="'auto', 'namespace', 'docker' or 'podman'.", show_default="auto")
+        str | None,
+        typer.Option(
+            help="'auto', 'namespace', 'docker', 'podman', or another of Harbor's.", show_default="auto"
+        ),
     ] = None,
     allow_unlimited: Annotated[
         bool, typer.Option("--allow-unlimited", help="Run where a requested limit cannot be enforced.")

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
+SANDBOX_HELP = (
+    "Where trials run: auto, namespace, docker, podman, or another environment of Harbor by its name."
+)
+
 
 class ProfileOption(StrEnum):
     """Values of ``--profile``."""
@@ -31,15 +35,6 @@ class ProfileOption(StrEnum):
     AUTO = "auto"
     OURS = "ours"
     FOREIGN = "foreign"
-
-
-class SandboxOption(StrEnum):
-    """Values of ``--sandbox``."""
-
-    AUTO = "auto"
-    NAMESPACE = "namespace"
-    DOCKER = "docker"
-    PODMAN = "podman"
 
 
 class LevelOption(StrEnum):
@@ -67,7 +62,7 @@ def verify(
             help="Whose rules count: ours, those for tasks of others, or by each task's own provenance."
         ),
     ] = ProfileOption.AUTO,
-    sandbox: Annotated[SandboxOption, typer.Option(help="Where trials run.")] = SandboxOption.AUTO,
+    sandbox: Annotated[str, typer.Option(help=SANDBOX_HELP)] = "auto",
     base: Annotated[
         list[str] | None,
         typer.Option(
@@ -177,10 +172,10 @@ def _warnings(verdict: "Verdict") -> int:
     return sum(finding.severity.value == "warn" for finding in verdict.findings)
 
 
-def _choose(kind: SandboxOption, image_map: Mapping[str, str], *, allow_unlimited: bool) -> Any:
+def _choose(kind: str, image_map: Mapping[str, str], *, allow_unlimited: bool) -> Any:
     from skill2env.harbor.sandboxes import choose_sandbox
 
-    return choose_sandbox(kind.value, image_map=image_map, allow_unlimited=allow_unlimited)
+    return choose_sandbox(kind, image_map=image_map, allow_unlimited=allow_unlimited)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Harbor's docker environment for machines that cannot reach a registry."""
+"""Harbor's own docker environment for tasks with compose services, on machines that cannot reach a registry."""
 
 from pathlib import Path
 from typing import Any, override

@@ -133,7 +133,7 @@ def _config(
             max_timeout_sec=timeouts.agent_cap_sec,
             kwargs=agent_kwargs,
         ),
-        environment=environment.to_config(),
+        environment=environment.for_task(task_dir).to_config(),
         verifier=VerifierConfig(
             override_timeout_sec=timeouts.verifier_sec, max_timeout_sec=timeouts.verifier_cap_sec
         ),

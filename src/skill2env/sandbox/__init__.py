@@ -1,11 +1,14 @@
-"""Where containers run without an engine: base images, Dockerfile builds and the namespace sandbox.
+"""Where containers run: base images, Dockerfile builds, the namespace sandbox, and docker or podman.
 
-``skill2env.sandbox:NamespaceEnvironment`` is the import path that Harbor takes.
+``skill2env.sandbox:NamespaceEnvironment``, ``:DockerEnvironment`` and ``:PodmanEnvironment`` are import paths that
+Harbor takes.
 """
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from skill2env.sandbox.engine_environment import DockerEnvironment as DockerEnvironment
+    from skill2env.sandbox.engine_environment import PodmanEnvironment as PodmanEnvironment
     from skill2env.sandbox.environment import NamespaceEnvironment as NamespaceEnvironment
 
 
@@ -15,4 +18,8 @@ def __getattr__(name: str) -> object:
         from skill2env.sandbox.environment import NamespaceEnvironment
 
         return NamespaceEnvironment
+    if name in ("DockerEnvironment", "PodmanEnvironment"):
+        from skill2env.sandbox import engine_environment
+
+        return getattr(engine_environment, name)
     raise AttributeError(name)

@@ -14,6 +14,7 @@ from pathlib import Path
 from skill2env.errors import Boundary, InfraError
 from skill2env.records import digest_of
 from skill2env.sandbox import context as ctx
+from skill2env.sandbox.box import Box
 from skill2env.sandbox.command import log_tail
 from skill2env.sandbox.copying import copy_across, copy_into
 from skill2env.sandbox.identity import Identity, Tier
@@ -29,7 +30,7 @@ from skill2env.store.files import storage
 Progress = Callable[[str], None]
 _LAYERS_AT_MOST = 32
 _MOUNTS = "mounts"
-_LIMITS = ResourceLimits(memory_mb=8192, pids=4096, storage_mb=16384)
+BUILD_LIMITS = ResourceLimits(memory_mb=8192, pids=4096, storage_mb=16384)
 """What one layer may use: generous for compilers, far from what would hurt the machine."""
 
 
@@ -59,7 +60,7 @@ class Stack:
 
 
 @dataclass(frozen=True, slots=True)
-class _Group:
+class Group:
     """Steps of one layer, with the files that they copy."""
 
     steps: tuple[Step, ...]
@@ -70,10 +71,12 @@ class _Group:
 
     @property
     def online(self) -> bool:
+        """Whether one of its commands may use the network."""
         return any(isinstance(step, RunStep) and not step.offline for step in self.steps)
 
     @property
     def mounts(self) -> tuple[str, ...]:
+        """Folders that its commands find empty, and that the layer does not keep."""
         return tuple(
             dict.fromkeys(path for step in self.steps if isinstance(step, RunStep) for path in step.mounts)
         )
@@ -153,16 +156,16 @@ class Builder:
         for group in self._groups(stage.steps, built, room=max(_LAYERS_AT_MOST - len(stack.layers), 1)):
             with storage("reading the build context", self._context.root):
                 key = digest_of({"parent": stack.key, "steps": group.describe()})
-            layer = find(key.removeprefix("sha256:"), self._identity)
+            layer = self._find(key.removeprefix("sha256:"))
             if layer is None:
                 self._progress(str(group.steps[-1].place))
                 layer = self._layer(key.removeprefix("sha256:"), group, stack)
             stack = Stack(stack.ground, key, (*stack.layers, layer))
         return stack
 
-    def _groups(self, steps: Sequence[Step], built: Mapping[int, Stack], room: int) -> Iterator[_Group]:
+    def _groups(self, steps: Sequence[Step], built: Mapping[int, Stack], room: int) -> Iterator[Group]:
         """Steps by layer; files are looked up here, so that a missing one fails before anything of the stage runs."""
-        groups: list[_Group] = []
+        groups: list[Group] = []
         for bundle in _bundles(steps, room):
             sources: dict[int, list[ctx.Source]] = {}
             origins: dict[int, Stack] = {}
@@ -178,10 +181,14 @@ class Builder:
                         origins[number] = self._image(reference)
                     case _:
                         pass
-            groups.append(_Group(tuple(bundle), sources, origins))
+            groups.append(Group(tuple(bundle), sources, origins))
         return iter(groups)
 
-    def _layer(self, key: str, group: _Group, below: Stack) -> Layer:
+    def _find(self, key: str) -> Layer | None:
+        """The layer of that key, if it is built."""
+        return find(key, self._identity)
+
+    def _layer(self, key: str, group: Group, below: Stack) -> Layer:
         description: dict[str, object] = {
             "steps": [str(step.place) for step in group.steps],
             "base": below.ground.digest,
@@ -196,7 +203,7 @@ class Builder:
                 upper=work / "fs",
                 binds=(*(network.binds if network else ()), *mounts),
                 proxy_socket=network.proxy.socket_path if network else None,
-                limits=_LIMITS,
+                limits=BUILD_LIMITS,
                 build=True,
                 hostname="build",
             )
@@ -213,13 +220,18 @@ class Builder:
             raise InfraError(Boundary.STORAGE, f"layer {key[:12]} vanished right after it was built")
         return layer
 
-    def _perform(self, bench: Bench, step: Step, group: _Group, number: int) -> None:
+    def _origin(self, stack: Stack) -> Box:
+        """A box on a finished stage or image, to copy from."""
+        return Sandbox(
+            SandboxSpec(layers=stack.folders, limits=BUILD_LIMITS, build=True), identity=self._identity
+        )
+
+    def _perform(self, bench: Bench, step: Step, group: Group, number: int) -> None:
         match step:
             case RunStep():
                 run_command(bench, step)
             case CopyStep() if number in group.origins:
-                spec = SandboxSpec(layers=group.origins[number].folders, limits=_LIMITS, build=True)
-                with Sandbox(spec, identity=self._identity) as origin:
+                with self._origin(group.origins[number]) as origin:
                     copy_across(bench.box, step, origin)
             case CopyStep():
                 copy_into(bench.box, step, group.sources[number])

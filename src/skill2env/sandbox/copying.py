@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from skill2env.errors import Boundary, InfraError
 from skill2env.sandbox import context as ctx
 from skill2env.sandbox.archives import Change, is_archive, repack
+from skill2env.sandbox.box import Box
 from skill2env.sandbox.command import log_tail
 from skill2env.sandbox.instructions import BuildFailed
 from skill2env.sandbox.recipe import CopyStep
-from skill2env.sandbox.session import Sandbox
 
 FILE_TIME = 946684800
 """Modification time of copied files (2000-01-01): a checkout's times say nothing and differ everywhere."""
@@ -67,7 +67,7 @@ class Archive:
     """(new name of a file or empty, whether the target folder is new, owner of the target) -> tar."""
 
 
-def copy_into(box: Sandbox, step: CopyStep, sources: list[ctx.Source]) -> None:
+def copy_into(box: Box, step: CopyStep, sources: list[ctx.Source]) -> None:
     """Perform a COPY of the build context, or an ADD.
 
     Args:
@@ -86,7 +86,7 @@ def copy_into(box: Sandbox, step: CopyStep, sources: list[ctx.Source]) -> None:
     _place(box, step, [_of_context(source, step) for source in (*sources, *literal)])
 
 
-def copy_across(box: Sandbox, step: CopyStep, origin: Sandbox) -> None:
+def copy_across(box: Box, step: CopyStep, origin: Box) -> None:
     """Perform a ``COPY --from``.
 
     Args:
@@ -134,7 +134,7 @@ def _of_context(source: ctx.Source, step: CopyStep) -> Archive:
     return Archive(source.is_folder, packed)
 
 
-def _of_image(origin: Sandbox, real: str, path: str, step: CopyStep, *, is_folder: bool) -> Archive:
+def _of_image(origin: Box, real: str, path: str, step: CopyStep, *, is_folder: bool) -> Archive:
     def packed(name: str, fresh: bool, owner: tuple[int, int]) -> bytes:
         folder, what = (real, ".") if is_folder else posixpath.split(real)
         command = ["tar", "-C", folder, "-cf", "-", "--numeric-owner", "--sort=name", "--", what]
@@ -153,7 +153,7 @@ def _of_image(origin: Sandbox, real: str, path: str, step: CopyStep, *, is_folde
     return Archive(is_folder, packed)
 
 
-def _place(box: Sandbox, step: CopyStep, archives: Sequence[Archive]) -> None:
+def _place(box: Box, step: CopyStep, archives: Sequence[Archive]) -> None:
     kind, uid, gid = _target(box, step)
     if len(archives) > 1 and not step.target.endswith("/"):
         raise BuildFailed(str(step.place), "several files match: the target must be a folder and end in /")
@@ -178,7 +178,7 @@ def _place(box: Sandbox, step: CopyStep, archives: Sequence[Archive]) -> None:
         kind = "folder" if into_folder else kind
 
 
-def _target(box: Sandbox, step: CopyStep) -> tuple[str, int, int]:
+def _target(box: Box, step: CopyStep) -> tuple[str, int, int]:
     user, _, group = step.owner.partition(":")
     done = box.exec(["/bin/sh", "-c", _PROBE, "sh", step.target, user, group])
     if done.return_code in (45, 46):

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import BinaryIO
+from typing import IO
 
 from skill2env.errors import Boundary, InfraError
 
@@ -88,7 +88,7 @@ class Engine:
     def call(
         self,
         *arguments: str,
-        stdin: bytes | BinaryIO | None = None,
+        stdin: bytes | IO[bytes] | None = None,
         timeout_sec: float = CALL_TIMEOUT_SEC,
     ) -> str:
         """Run one command of the engine; its standard output without the last line break.

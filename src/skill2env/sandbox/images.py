@@ -45,6 +45,8 @@ class BuiltImage:
     layers: tuple[Path, ...]
     """Folders of the overlay, bottom first; the base's root file system comes first."""
     config: ImageConfig
+    tag: str = ""
+    """Name of the image in the engine that built it; empty where `layers` are what it is."""
 
 
 def read_recipe(context: Path, *, dockerfile: str = "Dockerfile") -> Recipe:

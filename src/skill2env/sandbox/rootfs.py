@@ -29,6 +29,7 @@ from skill2env.sandbox.base_store import (
     read_index,
     stored_base,
 )
+from skill2env.sandbox.box import Box
 from skill2env.sandbox.debian import architecture, download, unpack
 from skill2env.sandbox.identity import Identity, Tier, current_identity
 from skill2env.sandbox.scratch import remove_tree
@@ -40,7 +41,7 @@ __all__ = ["BaseImage", "architecture", "ensure_base", "export_base", "packed_ba
 
 Progress = Callable[[str], None]
 _BUILD_TIMEOUT_SEC = 1800.0
-_ROOM = 5
+_ROOM = 6
 """While a base is built, its files are there so many times: packages, seed, overlay, archives, result."""
 
 
@@ -99,22 +100,12 @@ def _build(entry: catalog.Base, home: Path, identity: Identity, tell: Progress) 
 
 
 def _build_in(work: Path, entry: catalog.Base, home: Path, identity: Identity, tell: Progress) -> BaseImage:
-    work.chmod(0o755)
-    tell(f"{entry.name}: downloading Debian packages")
-    (work / "apt").mkdir()
-    packages = download(entry, work / "apt")
-    tell(f"{entry.name}: unpacking {len(list(packages.glob('*.deb')))} packages")
-    seed = work / "seed"
-    epoch = unpack(packages, seed)
-    for folder in ("info", "updates", "triggers", "parts"):
-        (seed / "var/lib/dpkg" / folder).mkdir(parents=True, exist_ok=True)
-    for file in ("status", "available"):
-        (seed / "var/lib/dpkg" / file).write_text("")
+    packages, seed, epoch = unpack_seed(entry, work, tell)
     _give_to_guest(seed, identity)
     tell(f"{entry.name}: configuring them inside a sandbox")
     _configure(seed, packages, work, identity)
     tell(f"{entry.name}: storing")
-    layer = _normalise(entry, work, epoch)
+    layer = normalise(entry, work, epoch)
     digest, _, _ = oci.manifest(layer, architecture())
     _unpack_layer(seed, work, identity)
     folder = folder_name(digest, identity)
@@ -126,6 +117,26 @@ def _build_in(work: Path, entry: catalog.Base, home: Path, identity: Identity, t
     temporary.rename(index_file(entry.name, identity))
     tell(f"{entry.name}: ready ({digest[:19]})")
     return BaseImage(entry.name, digest, home / folder / "rootfs", architecture())
+
+
+def unpack_seed(entry: catalog.Base, work: Path, tell: Progress) -> tuple[Path, Path, int]:
+    """Download and unpack the packages of a base, nothing configured: (packages, tree, newest time in it).
+
+    Raises:
+        InfraError: apt is missing, the mirror cannot be reached, or the disk is full.
+    """
+    work.chmod(0o755)
+    tell(f"{entry.name}: downloading Debian packages")
+    (work / "apt").mkdir()
+    packages = download(entry, work / "apt")
+    tell(f"{entry.name}: unpacking {len(list(packages.glob('*.deb')))} packages")
+    seed = work / "seed"
+    epoch = unpack(packages, seed)
+    for folder in ("info", "updates", "triggers", "parts"):
+        (seed / "var/lib/dpkg" / folder).mkdir(parents=True, exist_ok=True)
+    for file in ("status", "available"):
+        (seed / "var/lib/dpkg" / file).write_text("")
+    return packages, seed, epoch
 
 
 def _give_to_guest(tree: Path, identity: Identity) -> None:
@@ -149,7 +160,12 @@ def _spec(layer: Path, *binds: Bind) -> SandboxSpec:
     return SandboxSpec(layers=(layer,), binds=binds, build=True, limits=ResourceLimits(pids=None))
 
 
-def _do(box: Sandbox, doing: str, script: str) -> None:
+def do_script(box: Box, doing: str, script: str) -> None:
+    """Run one of `base_scripts`.
+
+    Raises:
+        InfraError: it failed.
+    """
     done = box.exec(["/bin/sh", "-c", script], merge_stderr=True, timeout_sec=_BUILD_TIMEOUT_SEC)
     if done.return_code:
         told = done.stdout[-1500:].decode(errors="replace")
@@ -169,13 +185,13 @@ def _configure(seed: Path, packages: Path, work: Path, identity: Identity) -> No
     with Sandbox(
         _spec(seed, Bind(packages, "/run/debs"), Bind(out, "/run/out", writable=True)), identity=identity
     ) as box:
-        _do(box, "preparing", SETTINGS)
-        _do(box, "configuring", CONFIGURE)
-        _do(box, "cleaning", CLEAN)
-        _do(box, "packing", PACK)
+        do_script(box, "preparing", SETTINGS)
+        do_script(box, "configuring", CONFIGURE)
+        do_script(box, "cleaning", CLEAN)
+        do_script(box, "packing", PACK)
 
 
-def _normalise(entry: catalog.Base, work: Path, epoch: int) -> oci.Layer:
+def normalise(entry: catalog.Base, work: Path, epoch: int) -> oci.Layer:
     """Turn ``out/raw.tar`` into ``out/layer.tar``; returns what it is."""
     raw, layer = work / "out/raw.tar", work / "out/layer.tar"
     with raw.open("rb") as source, layer.open("wb") as target:
@@ -192,7 +208,7 @@ def _unpack_layer(seed: Path, work: Path, identity: Identity) -> None:
     rootfs = _guest_folder(work / "final/rootfs", identity)
     binds = (Bind(work / "out", "/run/out"), Bind(rootfs, "/run/rootfs", writable=True))
     with Sandbox(_spec(seed, *binds), identity=identity) as box:
-        _do(box, "unpacking", UNPACK)
+        do_script(box, "unpacking", UNPACK)
 
 
 def _normal_content(name: str, data: bytes) -> bytes:
@@ -220,8 +236,8 @@ def packed_base(base: BaseImage) -> Generator[tuple[Path, oci.Layer]]:
             work.chmod(0o755)
             out = _guest_folder(work / "out", identity)
             with Sandbox(_spec(base.rootfs, Bind(out, "/run/out", writable=True)), identity=identity) as box:
-                _do(box, "packing", PACK)
-            layer = _normalise(entry, work, known.epoch if known else 0)
+                do_script(box, "packing", PACK)
+            layer = normalise(entry, work, known.epoch if known else 0)
             digest, _, _ = oci.manifest(layer, base.architecture)
             if digest != base.digest:
                 raise InfraError(

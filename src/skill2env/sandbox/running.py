@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from skill2env.errors import Boundary, InfraError
+from skill2env.sandbox.box import Box
 from skill2env.sandbox.command import ExecOutcome, log_tail
 from skill2env.sandbox.instructions import BuildFailed, Place
 from skill2env.sandbox.network import Network
 from skill2env.sandbox.recipe import RunStep
-from skill2env.sandbox.session import Sandbox
 
 _LOG_LIMIT_BYTES = 4 * 2**20
 _FULL_DISK_BYTES = 100 * 2**20
@@ -20,7 +20,7 @@ _FULL_DISK_BYTES = 100 * 2**20
 class Bench:
     """Where the steps of one layer are performed."""
 
-    box: Sandbox
+    box: Box
     network: Network | None
     work: Path
     deadline: float
