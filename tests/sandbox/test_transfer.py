@@ -158,6 +158,22 @@ def test_damage_and_excess_are_refused(tmp_path: Path, data: bytes) -> None:
         unpack(entry(b"d", "") + data + END, tmp_path / "t", links=True)
 
 
+@pytest.mark.parametrize(
+    "data",
+    [
+        entry(b"f", "", b"x") + entry(b"f", "sibling", b"evil"),  # beside the target instead of below it
+        entry(b"f", "", b"x") + entry(b"f", "", b"y"),  # each would cost the host a descriptor
+        entry(b"d", "") + entry(b"f", "", b"x"),
+        entry(b"d", "") + entry(b"f", "x" * 256, b"x"),
+        entry(b"d", "") + entry(b"d", "\u00e9" * 128),
+    ],
+)
+def test_nothing_follows_a_single_file_and_names_fit(tmp_path: Path, data: bytes) -> None:
+    with pytest.raises(TransferRefused):
+        unpack(data + END, tmp_path / "in" / "target")
+    assert {path.name for path in (tmp_path / "in").iterdir()} <= {"target"}
+
+
 def test_limit_of_bytes_and_a_folder_in_the_way(tmp_path: Path) -> None:
     with pytest.raises(TransferRefused, match="more than 1 MiB"):
         unpack(
@@ -312,6 +328,18 @@ def test_get_of_a_tree_without_end(box: Sandbox, tmp_path: Path) -> None:
     assert box.exec(["python3", "-c", script]).return_code == 0
     with pytest.raises(TransferRefused, match="deep"):
         box.get("/deep", tmp_path / "x")
+
+
+@pytest.mark.sandbox
+def test_emptying_folders_without_end(box: Sandbox) -> None:
+    script = (
+        "import os\nos.makedirs('/deeper/x')\nos.chdir('/deeper/x')\n"
+        "for _ in range(20_000): os.mkdir('d'); os.chdir('d')\n"
+        "open('f', 'w').close(); os.symlink('/etc', 'link')"
+    )
+    assert box.exec(["python3", "-c", script]).return_code == 0
+    box.empty_folders(["/deeper"])
+    assert box.exec(["sh", "-c", "ls -A /deeper; test -s /etc/passwd"]).stdout == b""
 
 
 @pytest.mark.sandbox

@@ -16,6 +16,9 @@ CHUNK = 1 << 17
 DEPTH_LIMIT = 200
 NOT_FOUND = 44
 """Exit code when there is nothing at the path to send."""
+CHANGED = (2, 6, 20, 40)
+"""ENOENT, ENXIO, ENOTDIR and ELOOP: what was looked at has been replaced."""
+NOT_EMPTY = 39
 _KIND, _FILE, _LINK, _FOLDER = 0o170000, 0o100000, 0o120000, 0o040000
 
 
@@ -45,16 +48,90 @@ def write_all(number: int, data: bytes) -> None:
 
 
 def remove(path: str) -> None:
-    """Take a file, link or folder out of the way."""
+    """Take a file, link or folder out of the way.
+
+    Raises:
+        OSError: it cannot be removed.
+    """
     try:
         if os.lstat(path).st_mode & _KIND != _FOLDER:
             os.unlink(path)
             return
     except FileNotFoundError:
         return
-    for name in os.listdir(path):
-        remove(os.path.join(path, name))
+    clear(path)
     os.rmdir(path)
+
+
+def clear(path: str) -> None:
+    """Remove what lies in a folder, however deep, without following a link.
+
+    Works from folder to folder instead of by path, because paths have a greatest length and depth has none.
+
+    Raises:
+        OSError: it cannot be removed, or somebody moves folders meanwhile.
+    """
+    start = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        enter(path)
+        above: list[tuple[str, os.stat_result, list[str]]] = []
+        patience = 100
+        names = os.listdir(".")
+        while names or above:
+            if names:
+                name = names.pop()
+                here = os.stat(".")
+                if not remove_flat(name) and enter(name):
+                    above.append((name, here, names))
+                    names = os.listdir(".")
+                continue
+            name, here, names = above.pop()
+            os.chdir("..")
+            if not os.path.samestat(here, os.stat(".")):
+                raise OSError("a folder was moved while it was removed")
+            if not remove_empty(name):
+                patience -= 1
+                names.append(name)
+            if patience < 0:
+                raise OSError("a folder is filled while it is removed")
+    finally:
+        os.fchdir(start)
+        os.close(start)
+
+
+def enter(path: str) -> bool:
+    """Make a folder that is no link the working folder; False when it is gone."""
+    try:
+        number = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    os.fchdir(number)
+    os.close(number)
+    return True
+
+
+def remove_flat(name: str) -> bool:
+    """Remove what is no folder; False for a folder."""
+    try:
+        if os.lstat(name).st_mode & _KIND == _FOLDER:
+            return False
+        os.unlink(name)
+    except FileNotFoundError:
+        pass
+    return True
+
+
+def remove_empty(name: str) -> bool:
+    """Remove a folder that was emptied; False when somebody has filled it meanwhile."""
+    try:
+        os.rmdir(name)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        if error.errno != NOT_EMPTY:
+            raise
+        return False
+    return True
 
 
 def make_empty(path: str) -> None:
@@ -62,8 +139,7 @@ def make_empty(path: str) -> None:
     if not os.path.isdir(path) or os.path.islink(path):
         remove(path)
         os.makedirs(path)
-    for name in os.listdir(path):
-        remove(os.path.join(path, name))
+    clear(path)
     os.chmod(path, 0o777)
 
 
@@ -142,15 +218,23 @@ def record(number: int, kind: bytes, name: str, info: os.stat_result, size: int)
     write_all(number, head + size.to_bytes(8, "big") + len(raw).to_bytes(2, "big") + raw)
 
 
-def send_file(number: int, path: str, name: str) -> None:
-    """Write one regular file; what turns out to be anything else is left out."""
-    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (os.O_NOFOLLOW if name else 0)
-    file = os.open(path, flags)
+def send_file(number: int, name: str, where: "str | int", inner: str) -> None:
+    """Write one regular file; what turns out to be anything else is left out.
+
+    Args:
+        number: the pipe.
+        name: of the file in its folder, or its path.
+        where: the open folder; a path is taken from the start, and only then links are followed.
+        inner: the name that is sent; empty for a single file.
+    """
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+    inside = isinstance(where, int)
+    file = os.open(name, flags | (os.O_NOFOLLOW if inside else 0), dir_fd=where if inside else None)
     try:
         info = os.fstat(file)
         if info.st_mode & _KIND != _FILE:
             return
-        record(number, b"f", name, info, info.st_size)
+        record(number, b"f", inner, info, info.st_size)
         left = info.st_size
         while left:
             piece = os.read(file, min(CHUNK, left)) or bytes(min(CHUNK, left))  # shrank meanwhile: filled up
@@ -160,41 +244,49 @@ def send_file(number: int, path: str, name: str) -> None:
         os.close(file)
 
 
-def send_tree(number: int, top: str, inner: str, depth: int = 0) -> None:
-    """Write what lies in a folder, in sorted order; what a running process removes meanwhile is left out.
+def send_tree(number: int, folder: int, inner: str, depth: int = 0) -> None:
+    """Write what lies in an open folder, in sorted order.
+
+    What a running process removes, or turns into something else, between two looks is left out.
 
     Raises:
         OSError: folders are nested without end.
     """
     if depth > DEPTH_LIMIT:
         raise OSError("folders are nested more than " + str(DEPTH_LIMIT) + " deep")
-    folder = os.path.join(top, inner)
     for entry in sorted(os.listdir(folder)):
         name = os.path.join(inner, entry)
-        path = os.path.join(top, name)
         try:
-            info = os.lstat(path)
+            info = os.stat(entry, dir_fd=folder, follow_symlinks=False)
             kind = info.st_mode & _KIND
             if kind == _FILE:
-                send_file(number, path, name)
+                send_file(number, entry, folder, name)
             elif kind == _LINK:
-                link = os.fsencode(os.readlink(path))
+                link = os.fsencode(os.readlink(entry, dir_fd=folder))
                 record(number, b"l", name, info, len(link))
                 write_all(number, link)
             elif kind == _FOLDER:
-                record(number, b"d", name, info, 0)
-                send_tree(number, top, name, depth + 1)
-        except FileNotFoundError:
-            continue
+                lower = os.open(
+                    entry, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder
+                )
+                try:
+                    record(number, b"d", name, info, 0)
+                    send_tree(number, lower, name, depth + 1)
+                finally:
+                    os.close(lower)
+        except OSError as error:
+            if error.errno not in CHANGED:
+                raise
 
 
 def send(number: int, source: str) -> None:
     """Write a folder's content, or one file under the empty name. Exits with `NOT_FOUND` when there is neither."""
     if os.path.isdir(source):
-        record(number, b"d", "", os.stat(source), 0)
-        send_tree(number, source, "")
+        folder = os.open(source, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        record(number, b"d", "", os.fstat(folder), 0)
+        send_tree(number, folder, "")
     elif os.path.isfile(source):
-        send_file(number, source, "")
+        send_file(number, source, "", "")
     else:
         os._exit(NOT_FOUND)
     write_all(number, b"z" + bytes(HEAD - 1))

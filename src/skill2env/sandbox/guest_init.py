@@ -40,6 +40,9 @@ else:
 PACKET_LIMIT = 1 << 16
 PYTHON = ("/usr/bin/python3", "-I", "-S", "-B")
 HERE = os.path.dirname(sys.argv[0])
+CONTROL = int(sys.argv[1])
+RELAY_STARTS = 100
+"""A relay that ends is started again so many times: killed by a limit, it must not leave its port to others."""
 CHANGED_SIGNALS = (_signal.SIGPIPE, _signal.SIGXFSZ, _signal.SIGINT, _signal.SIGTERM, _signal.SIGCHLD)
 """By Python itself or below; commands get them as the kernel has them."""
 SHARED_FOLDERS = ("/tmp", "/var/tmp")
@@ -108,7 +111,10 @@ def explain(error: BaseException) -> str:
 
 
 def spawn(action: "Callable[[], None]") -> tuple[int, int]:
-    """Fork a child for `action`. Returns (pid, a reader of what went wrong in it; it ends with exec or exit)."""
+    """Fork a child for `action`. Returns (pid, a reader of what went wrong in it; it ends with exec or exit).
+
+    The child gives up the control socket first: nothing but process 1 may answer the host.
+    """
     reader, writer = os.pipe()
     try:
         pid = os.fork()
@@ -122,6 +128,7 @@ def spawn(action: "Callable[[], None]") -> tuple[int, int]:
     code = 127
     try:
         os.close(reader)
+        os.close(CONTROL)
         os.setsid()
         _signal.set_wakeup_fd(-1)
         for number in CHANGED_SIGNALS:
@@ -144,12 +151,29 @@ def prefer_as_victim() -> None:
         pass
 
 
-def execute(fields: list[bytes], files: list[int]) -> int:
-    """A child that becomes the command; returns its pid.
+def run_program(argv: list[bytes], env: dict[bytes, bytes]) -> None:
+    """Become a program, found through the environment's PATH; imports nothing, unlike `os.execvpe`.
 
     Raises:
-        OSError: it could not start.
+        OSError: there is none.
     """
+    folders = [b""] if b"/" in argv[0] else env.get(b"PATH", b"/usr/bin:/bin").split(b":")
+    problem = None
+    for folder in folders:
+        try:
+            os.execve(os.path.join(folder, argv[0]), argv, env)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            problem = problem or error
+        except OSError as error:
+            problem = error
+            if error.errno != 13:  # another folder may hold one that may be run
+                break
+    assert problem is not None
+    raise OSError(problem.errno, problem.strerror, os.fsdecode(argv[0]))
+
+
+def execute(fields: list[bytes], files: list[int]) -> tuple[int, int]:
+    """A child that becomes the command; returns what `spawn` does."""
     user, cwd, count = fields[0].decode(), fields[1], int(fields[2])
     argv = fields[3 : 3 + count]
 
@@ -164,18 +188,9 @@ def execute(fields: list[bytes], files: list[int]) -> int:
         os.umask(0o022)
         become(uid, gid, groups)
         os.chdir(cwd)
-        try:
-            os.execvpe(argv[0], argv, env)
-        except OSError as error:
-            raise OSError(error.errno, error.strerror, os.fsdecode(argv[0])) from None
+        run_program(argv, env)
 
-    pid, reader = spawn(action)
-    with open(reader, "rb") as pipe:
-        failed = pipe.read()
-    if failed:
-        os.waitpid(pid, 0)
-        raise OSError(failed.decode("utf-8", "replace"))
-    return pid
+    return spawn(action)
 
 
 def transfer(operation: bytes, fields: list[bytes], files: list[int]) -> int:
@@ -203,8 +218,8 @@ def transfer(operation: bytes, fields: list[bytes], files: list[int]) -> int:
 
 def load(name: str):  # pyright: ignore[reportMissingParameterType]
     """One of our modules that lie beside this program, loaded on first use."""
-    if HERE not in sys.path:
-        sys.path.append(HERE)
+    if sys.path[0] != HERE:  # first: everything behind it may be written to by root inside
+        sys.path.insert(0, HERE)
     return __import__(name)
 
 
@@ -215,6 +230,8 @@ def make_folders(pairs: list[bytes]) -> None:
         OSError: one cannot be made.
     """
     for mode, path in zip(pairs[::2], pairs[1::2], strict=True):
+        if mode and os.path.islink(path):
+            os.unlink(path)  # or the folder that it leads to would be opened to everybody
         os.makedirs(path, exist_ok=True)
         if mode:
             os.chmod(path, int(mode, 8))
@@ -225,22 +242,41 @@ def kind_of(path: bytes) -> int:
     return 2 if os.path.isdir(path) else 1 if os.path.isfile(path) else 0
 
 
-def relay(fields: list[bytes]) -> int:
-    """A child that passes connections on; they queue from now on, so nobody waits until it runs. Returns its pid."""
+def listen(port: bytes) -> _socket.socket:
+    """A listening socket on a port of this machine; connections queue from now on, so nobody waits for the relay."""
     listener = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
     listener.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
-    listener.bind(("127.0.0.1", int(fields[0])))
+    listener.bind(("127.0.0.1", int(port)))
     listener.listen(128)
+    return listener
+
+
+def relay(listener: _socket.socket, path: bytes) -> int:
+    """A child that passes connections on. Returns its pid."""
     number = listener.fileno()
 
     def action() -> None:
         os.set_inheritable(number, True)
-        os.execv(PYTHON[0], [*PYTHON, HERE + "/relay.py", str(number), os.fsdecode(fields[1])])
+        os.execv(PYTHON[0], [*PYTHON, HERE + "/relay.py", str(number), os.fsdecode(path)])
 
     pid, reader = spawn(action)
     os.close(reader)
-    listener.close()
     return pid
+
+
+def shut_off() -> None:
+    """Close this process's memory and descriptors to root inside, which has the same uid; children inherit it."""
+    try:
+        import _ctypes
+
+        program = _ctypes.dlopen(None, 0)  # pyright: ignore[reportArgumentType]
+        _ctypes.call_function(_ctypes.dlsym(program, "prctl"), (4, 0, 0, 0, 0))  # PR_SET_DUMPABLE
+    except Exception:  # an image without it: a changed group has the same effect, where there are several
+        try:
+            os.setegid(1)
+            os.setegid(0)
+        except OSError:
+            pass
 
 
 # ---------------------------------------------------------------------------------------------- process 1
@@ -288,6 +324,12 @@ class Server:
     def __init__(self, control: _socket.socket) -> None:
         self.control = control
         self.running: dict[int, bytes] = {}
+        self.starting: dict[int, int] = {}
+        """Reader of what goes wrong -> pid, of commands that have not become their program yet."""
+        self.relays: dict[int, tuple[_socket.socket, bytes]] = {}
+        self.idle_relays: list[tuple[_socket.socket, bytes]] = []
+        """Relays that could not be started again; the next request tries."""
+        self.relay_starts = 0
         self.wake, writer = os.pipe()
         os.set_blocking(writer, False)
         os.set_blocking(self.wake, False)
@@ -307,9 +349,14 @@ class Server:
         """Wait for requests and for ended children, for ever."""
         self.answer(b"ready")
         while True:
-            ready = select.select([self.control, self.wake], [], [])[0]
+            ready = select.select([self.control, self.wake, *self.starting], [], [])[0]
             if self.wake in ready:
-                os.read(self.wake, 4096)
+                try:
+                    os.read(self.wake, 4096)
+                except BlockingIOError:
+                    pass
+            for reader in [number for number in self.starting if number in ready]:
+                self.started(reader)
             self.reap()
             if self.control in ready:
                 self.take()
@@ -323,13 +370,38 @@ class Server:
                 return
             if pid == 0:
                 return
+            if pid in self.relays:
+                self.start_relay(*self.relays.pop(pid))
+            for reader in [number for number, own in self.starting.items() if own == pid]:
+                self.started(reader)
             ident = self.running.pop(pid, None)
             if ident is not None:
                 code = os.waitstatus_to_exitcode(status)
                 self.answer(b"%s %d" % (ident, code if code >= 0 else 128 - code))
 
+    def started(self, reader: int) -> None:
+        """A command has become its program, or tells why it could not."""
+        told = os.read(reader, 4096)
+        pid = self.starting.pop(reader)
+        os.close(reader)
+        if told:
+            self.answer(self.running.pop(pid, b"0") + b" !" + told)
+
+    def start_relay(self, listener: _socket.socket, path: bytes) -> None:
+        """Start a relay, or start it again: its socket stays open here, so that nobody inside can take the port."""
+        self.relay_starts += 1
+        if self.relay_starts > RELAY_STARTS:
+            return
+        try:
+            self.relays[relay(listener, path)] = listener, path
+        except OSError:
+            self.idle_relays.append((listener, path))
+
     def take(self) -> None:
         """Read one request and carry it out."""
+        waiting, self.idle_relays = self.idle_relays, []
+        for listener, path in waiting:
+            self.start_relay(listener, path)
         space = _socket.CMSG_SPACE(16)
         packet, extra = self.control.recvmsg(PACKET_LIMIT, space, _socket.MSG_CMSG_CLOEXEC)[:2]
         if not packet:
@@ -362,22 +434,24 @@ class Server:
                 lower("FSIZE", 0)
             load("kill").send_signal(-1, _signal.SIGKILL)
         elif operation == b"E":
-            self.running[execute(fields, files)] = ident
+            pid, reader = execute(fields, files)
+            self.running[pid], self.starting[reader] = ident, pid
         elif operation == b"D":
             make_folders(fields)
             self.answer(ident + b" 0")
         elif operation == b"T":
             self.answer(b"%s %d" % (ident, kind_of(fields[0])))
         elif operation == b"L":
-            self.running[relay(fields)] = b"0"
+            self.start_relay(listen(fields[0]), fields[1])
             self.answer(ident + b" 0")
         else:
             self.running[transfer(operation, fields, files)] = ident
 
 
 if __name__ == "__main__":
-    os.set_inheritable(int(sys.argv[1]), False)
+    shut_off()
+    os.set_inheritable(CONTROL, False)
     prepare(sys.argv[2])
     for setting in sys.argv[3:]:
         lower(setting.partition("=")[0], int(setting.partition("=")[2]))
-    Server(_socket.socket(fileno=int(sys.argv[1]))).serve()
+    Server(_socket.socket(fileno=CONTROL)).serve()

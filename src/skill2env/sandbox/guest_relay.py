@@ -7,8 +7,12 @@ import selectors
 import socket
 import sys
 import threading
+import time
 
 CHUNK = 1 << 16
+CONNECTIONS_AT_MOST = 64
+"""As many as the host's side serves."""
+PAUSE_SEC = 0.1
 
 
 def pump(first: socket.socket, second: socket.socket) -> None:
@@ -32,17 +36,34 @@ def pump(first: socket.socket, second: socket.socket) -> None:
 
 
 def serve(listener: socket.socket, path: str) -> None:
-    """Accept connections for ever."""
+    """Accept connections for ever; a flood costs the flooder its own connections."""
+    slots = threading.BoundedSemaphore(CONNECTIONS_AT_MOST)
     while True:
-        client, _ = listener.accept()
-        upstream = socket.socket(socket.AF_UNIX)
+        slots.acquire()
         try:
-            upstream.connect(path)
+            client, _ = listener.accept()
         except OSError:
-            client.close()
-            upstream.close()
+            slots.release()
+            time.sleep(PAUSE_SEC)
             continue
-        threading.Thread(target=pump, args=(client, upstream), daemon=True).start()
+        try:
+            threading.Thread(target=carry, args=(client, path, slots), daemon=True).start()
+        except RuntimeError:  # no more threads
+            client.close()
+            slots.release()
+            time.sleep(PAUSE_SEC)
+
+
+def carry(client: socket.socket, path: str, slots: threading.BoundedSemaphore) -> None:
+    """Pass one connection on."""
+    try:
+        with client, socket.socket(socket.AF_UNIX) as upstream:
+            upstream.connect(path)
+            pump(client, upstream)
+    except OSError:
+        pass
+    finally:
+        slots.release()
 
 
 if __name__ == "__main__":

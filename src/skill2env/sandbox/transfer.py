@@ -15,6 +15,8 @@ from skill2env.sandbox.guest_files import DEPTH_LIMIT, HEAD
 CHUNK_BYTES = 1 << 16
 MAX_ENTRIES = 200_000
 MAX_NAME_BYTES = 4096
+MAX_PART_BYTES = 255
+"""Of a name between two slashes: what file systems take."""
 LIMIT_BYTES = 1 << 30
 """Default for the sum of sizes that may come out in one transfer."""
 _READABLE = 0o400
@@ -126,6 +128,8 @@ class Unpacker:
         self._limit = limit_bytes
         self._links = links
         self._entries = 0
+        self._single = False
+        """True after a single file, which nothing may follow."""
         self._buffer = bytearray()
         self._root = -1
         self._open: tuple[str, int] = ("", -1)
@@ -187,9 +191,14 @@ class Unpacker:
             raise TransferRefused(f"more than {MAX_ENTRIES} files came out of the sandbox")
         if kind not in (b"d", b"f", b"l") or (kind == b"l" and size > MAX_NAME_BYTES):
             raise TransferRefused("a damaged stream of files came out of the sandbox")
+        if self._single or (not name and self._entries > 1):
+            raise TransferRefused("more than the one file that was asked for came out of the sandbox")
+        self._single = not name and kind == b"f"
         parts = name.split("/") if name else []
         if len(name) > MAX_NAME_BYTES or len(parts) > DEPTH_LIMIT + 1 or "\0" in name:
             raise TransferRefused(f"a name that is too long or deep came out of the sandbox: {name[:100]!r}")
+        if any(len(os.fsencode(part)) > MAX_PART_BYTES for part in parts):
+            raise TransferRefused(f"a name that is too long came out of the sandbox: {name[:100]!r}")
         if any(part in ("", ".", "..") for part in parts):
             raise TransferRefused(f"a name that leads elsewhere came out of the sandbox: {name[:100]!r}")
         self._left -= size if kind == b"f" else 0
