@@ -1,5 +1,6 @@
 """A task's base is exchanged only when the task verifies on the new one."""
 
+import subprocess
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -10,7 +11,7 @@ import pytest
 
 from skill2env.create.freeze import freeze_digest
 from skill2env.errors import UserError
-from skill2env.harbor.sandboxes import namespace_sandbox
+from skill2env.harbor.sandboxes import choose_sandbox, namespace_sandbox
 from skill2env.harbor.task_toml import render_task_toml
 from skill2env.publish.dataset import require_state
 from skill2env.publish.integrity import problems
@@ -205,3 +206,31 @@ def test_the_index_of_a_dataset_follows(
     assert entry.gates.keys() >= {"dockerfile", "build", "oracle"}
     assert entry.digest != published.digest
     assert after.version != state.version
+
+
+@pytest.mark.docker
+@pytest.mark.sandbox
+@pytest.mark.slow
+def test_an_engine_runs_the_pushed_base_itself(
+    task: Path, base: BaseImage, registry_server: Callable[..., str], tmp_path: Path
+) -> None:
+    """What the registry serves is an image that docker pulls by our digest, and every gate accepts the task on it."""
+    pushed = push_base(base, f"{registry_server()}/mine")
+
+    def context(image_map: Mapping[str, str]) -> GateContext:
+        sandbox = choose_sandbox("docker", image_map=image_map)
+        return GateContext(sandbox, tmp_path / "evidence", image_map=image_map, infra_retries=0)
+
+    try:
+        pulled = subprocess.run(
+            ["docker", "run", "--rm", pushed.reference, "tmux", "-V"], capture_output=True, check=False
+        )
+        assert (pulled.returncode, pulled.stdout[:5]) == (0, b"tmux "), pulled.stderr
+        done = rebind(task, pushed.reference.partition("@")[0] + f":{pushed.tag}", context=context)
+        assert done.verdict is not None
+        assert done.verdict.status is VerdictStatus.ACCEPTED, done.verdict.message
+        assert not done.stood_in
+        named = f"{pushed.reference.partition('@')[0]}:{pushed.tag}@{base.digest}"
+        assert (task / "environment/Dockerfile").read_text().startswith(f"FROM {named}\n")
+    finally:
+        subprocess.run(["docker", "rmi", "--force", pushed.reference], capture_output=True, check=False)
