@@ -170,6 +170,7 @@ def _from_store(engine: Engine, base: BaseImage, tell: Progress) -> _Known | Non
 def _load(engine: Engine, name: str, archive: Path, layer: oci.Layer) -> _Known:
     """Load a layer as an image, and check that the engine holds what was meant."""
     digest, _, config = oci.manifest(layer, architecture())
+    config = _with_history(engine, config)
     tag = tag_of(name, digest)
     with storage("loading a base image", archive), tempfile.TemporaryFile(dir=archive.parent) as bundle:
         _write_bundle(bundle, tag, archive, layer, config)
@@ -188,6 +189,14 @@ def _load(engine: Engine, name: str, archive: Path, layer: oci.Layer) -> _Known:
             transient=False,
         )
     return _Known(digest, layer.digest, recipe_digest(name))
+
+
+def _with_history(engine: Engine, config: bytes) -> bytes:
+    """podman commits nothing on an image whose configuration does not tell where its layers come from."""
+    if engine.name != "podman":
+        return config
+    told = {**json.loads(config), "history": [{"created_by": "skill2env"}]}
+    return json.dumps(told, sort_keys=True, separators=(",", ":")).encode()
 
 
 def _has_store(engine: Engine) -> bool:

@@ -58,7 +58,7 @@ class EngineImages:
             return self._by_engine(context, dockerfile, image_map, timeout_sec)
 
     def _ours(self, reference: str, image_map: Mapping[str, str]) -> str | None:
-        """The base of ours that a reference means; None when the engine has the very image that ours could stand for."""
+        """The base of ours that a reference means; None when the engine has the very image that it could stand for."""
         name = catalog.catalog_name(reference, image_map)
         if (
             name is None

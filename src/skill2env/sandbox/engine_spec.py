@@ -11,7 +11,7 @@ from skill2env.sandbox.limits import DEFAULT_LIMITS, ResourceLimits
 _MIB = 2**20
 
 # Process 1: collects orphans, and no signal from inside can end it.
-IDLE = "while :; do sleep 86400 & wait $!; done"
+IDLE = "trap '' HUP INT QUIT TERM; while :; do sleep 86400 & wait $!; done"
 
 
 @dataclass(frozen=True, slots=True)
