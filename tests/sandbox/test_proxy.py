@@ -11,8 +11,11 @@ from typing import Any
 
 import pytest
 
+from skill2env.sandbox import dial, wire
+from skill2env.sandbox import proxy as proxy_module
 from skill2env.sandbox.egress import Egress
 from skill2env.sandbox.proxy import EgressProxy
+from skill2env.sandbox.wire import Body, parse_request
 
 
 class _Mirror(http.server.BaseHTTPRequestHandler):
@@ -155,6 +158,121 @@ def test_everything_else_is_refused(request_line: str, detail: str) -> None:
         assert detail in proxy.log[0].detail
 
 
+@pytest.mark.parametrize(
+    "head",
+    [
+        "CONNECT evil.example:443\n@good.example:443 HTTP/1.1",  # two lines to a proxy that takes bare line feeds
+        "CONNECT evil.example:443@good.example:443 HTTP/1.1",
+        "CONNECT good.example:443/../evil HTTP/1.1",
+        "GET http://good.example/\tx HTTP/1.1",
+        "GET http://good.example/ HTTP/2.0",
+        "GET http://good.example/ x HTTP/1.1",
+        "GET http://good.example/ HTTP/1.1\r\nA: b\n\nGET http://evil.example/ HTTP/1.1",
+        "GET http://good.example/ HTTP/1.1\r\nA: b\r\n c: folded",
+        "GET http://good.example/ HTTP/1.1\r\nContent-Length : 5",
+        "POST http://good.example/ HTTP/1.1\r\nContent-Length: 5\r\nContent-Length: 6",
+        "POST http://good.example/ HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked",
+        "POST http://good.example/ HTTP/1.1\r\nTransfer-Encoding: gzip, chunked",
+        "POST http://good.example/ HTTP/1.1\r\nContent-Length: -1",
+        "GET http://good.example/ HTTP/1.1\r\nA: \0",
+    ],
+)
+def test_what_could_be_read_in_two_ways_is_refused(head: str) -> None:
+    with build_proxy(["good.example"]) as proxy:
+        assert talk(proxy, f"{head}\r\n\r\n").startswith(b"HTTP/1.1 403")
+        assert verdicts(proxy) == ["refused"]
+
+
+@pytest.mark.parametrize(
+    "host",
+    "127.0.0.1 127.1 2130706433 0x7f000001 0.0.0.0 [::1] [::ffff:127.0.0.1] 169.254.169.254 168.63.129.16 "
+    "100.100.100.200 [fd00:ec2::254] [64:ff9b::a9fe:a9fe] [2002:7f00:1::] 224.0.0.1 localhost a.localhost "
+    "metadata.google.internal".split(),
+)
+def test_no_way_leads_to_this_machine_or_its_cloud(
+    mirror: Mirror, monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
+    # Neither directly, nor through a proxy of the machine that would go there for us.
+    monkeypatch.setenv("https_proxy", f"http://{mirror.name}")
+    with EgressProxy(Egress.public()) as proxy:
+        assert talk(proxy, f"CONNECT {host}:80 HTTP/1.1\r\n\r\n").startswith(b"HTTP/1.1 403")
+        monkeypatch.delenv("https_proxy")
+        if "internal" not in host:  # that name no server here knows
+            assert talk(proxy, f"CONNECT {host}:80 HTTP/1.1\r\n\r\n").startswith(b"HTTP/1.1 403")
+    assert mirror.seen == []
+
+
+def test_addresses_of_this_machine_are_refused_even_when_public(
+    mirror: Mirror, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dial, "is_public", lambda _: True)
+    with EgressProxy(Egress.public()) as proxy:
+        assert get(proxy, f"http://{mirror.name}/").startswith(b"HTTP/1.1 403")
+        assert "is this machine" in proxy.log[0].detail
+    assert mirror.seen == []
+
+
+def test_only_the_announced_body_is_passed_on() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        name, seen = f"127.0.0.1:{server.getsockname()[1]}", bytearray()
+
+        def collect() -> None:
+            peer, _ = server.accept()
+            with peer:
+                peer.settimeout(0.5)
+                with suppress(TimeoutError):
+                    while data := peer.recv(65536):
+                        seen.extend(data)
+                peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+        chunks = b"4\r\nWiki\r\n3;x=y\r\npez\r\n0\r\nTrailer: z\r\n\r\n"
+        for kind, body in (
+            ("Content-Length: 3", b"abc"),
+            ("Transfer-Encoding: chunked", chunks),
+            ("A: b", b""),
+        ):
+            seen.clear()
+            thread = threading.Thread(target=collect, daemon=True)
+            thread.start()
+            with build_proxy([name], trusted=[name]) as proxy:
+                request = f"POST http://{name}/ HTTP/1.1\r\n{kind}\r\n\r\n"
+                more = body + b"GET http://evil.example/ HTTP/1.1\r\n\r\n"
+                assert talk(proxy, request, more=more).startswith(b"HTTP/1.1 200")
+            thread.join(10)
+            assert bytes(seen).partition(b"\r\n\r\n")[2] == body
+
+
+@pytest.mark.parametrize("step", [1, 2, 5, 100])
+def test_chunks_in_any_pieces(step: int) -> None:
+    head = b"POST http://x/ HTTP/1.1\r\nTransfer-Encoding: chunked"
+    body, sent = Body(parse_request(head)), b"a\r\n0123456789\r\n1\r\nx\r\n0\r\n\r\n"
+    data = sent + b"GET http://evil.example/ HTTP/1.1\r\n\r\n"
+    assert b"".join(body.take(data[at : at + step]) for at in range(0, len(data), step)) == sent
+    for bad in (b"zz\r\n", b"-1\r\n", b"5\nabcde", b"0x5\r\n"):
+        with pytest.raises(OSError, match="damaged"):
+            Body(parse_request(head)).take(bad)
+
+
+def test_the_log_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proxy_module, "LOG_AT_MOST", 3)
+    with build_proxy(["good.example"]) as proxy:
+        for _ in range(5):
+            get(proxy, f"http://{'a' * 5000}.example/")
+        assert len(proxy.log) == 3
+        assert all(len(access.host) <= 255 and len(access.detail) <= 300 for access in proxy.log)
+        assert proxy.unlogged == 2
+
+
+def test_a_head_that_drips_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire, "HEAD_TIMEOUT_SEC", 0.2)
+    with build_proxy(["good.example"]) as proxy, socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(proxy.socket_path))
+        with pytest.raises(OSError, match=r"."):  # noqa: PT012 (the pipe breaks at one of these)
+            for _ in range(100):
+                client.sendall(b"A")
+                time.sleep(0.05)
+
+
 @pytest.mark.parametrize("name", ["localhost", "127.0.0.1"])
 def test_private_addresses_need_the_machines_own_settings(mirror: Mirror, name: str) -> None:
     with build_proxy([f"{name}:{mirror.port}"]) as proxy:
@@ -247,10 +365,10 @@ def test_patterns_and_ports() -> None:
         assert not proxy.allows("mirror.example", 80)
 
 
-def test_nonsense_ends_without_an_answer() -> None:
+def test_nonsense_reaches_nobody() -> None:
     with build_proxy(["good.example"]) as proxy:
         assert talk(proxy, b"\xff" * 100 + b"\r\n\r\n").startswith(b"HTTP/1.1 403")
-        assert talk(proxy, b"CONNECT good.example:99999999 HTTP/1.1\r\n\r\n") == b""
+        assert talk(proxy, b"CONNECT good.example:99999999 HTTP/1.1\r\n\r\n").startswith(b"HTTP/1.1 403")
         with suppress(ConnectionError):  # closed while the endless line is still being sent
             assert talk(proxy, b"A" * 200_000) == b""
 

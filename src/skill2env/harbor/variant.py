@@ -4,7 +4,6 @@ Harbor has no switch for either, so the task is copied and only its task.toml di
 """
 
 import shutil
-import tempfile
 import tomllib
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -15,6 +14,8 @@ from harbor.models.task.verifier_mode import resolve_task_verifier_mode
 
 from skill2env.errors import Boundary, boundary
 from skill2env.harbor.task_toml import dump_config
+from skill2env.sandbox.identity import current_identity
+from skill2env.sandbox.scratch import Corner
 
 CONFIG_NAME = "task.toml"
 
@@ -49,7 +50,8 @@ def variant(task_dir: Path, *, mode: str | None = None, offline: bool = False) -
         yield task_dir
         return
     with boundary(Boundary.STORAGE, "copying a task"):
-        parent = Path(tempfile.mkdtemp(prefix="skill2env-mode-"))
+        corner = Corner.make(current_identity())
+        parent = corner.path
     try:
         copy = parent / task_dir.resolve().name
         with boundary(Boundary.STORAGE, "copying a task"):
@@ -59,7 +61,7 @@ def variant(task_dir: Path, *, mode: str | None = None, offline: bool = False) -
             (copy / CONFIG_NAME).write_text(dump_config(config), encoding="utf-8")
         yield copy
     finally:
-        shutil.rmtree(parent, ignore_errors=True)
+        corner.remove()
 
 
 def _cut_network(config: TaskConfig) -> None:

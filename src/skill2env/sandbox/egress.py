@@ -6,6 +6,7 @@ task is other people's text. Only who runs the sandbox can open single ones (`Eg
 
 import fnmatch
 import ipaddress
+import socket
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -13,6 +14,36 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 WEB_PORTS = frozenset({80, 443})
+_CLOUD_METADATA = frozenset({ipaddress.ip_address("168.63.129.16")})
+"""Public by its number, but answered by the machine's own hypervisor."""
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_PRIVATE_SUFFIXES = ("localhost", ".localhost", ".local", ".internal", ".home.arpa")
+
+
+def is_public(address: Address) -> bool:
+    """True for an address of the public internet; one that carries another inside counts as that one."""
+    if isinstance(address, ipaddress.IPv6Address):
+        inner = address.ipv4_mapped or address.sixtofour or (address.teredo or (None, None))[1]
+        if address in _NAT64:
+            inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+        if inner is not None:
+            return is_public(inner)
+        if address.is_site_local:
+            return False
+    odd = address.is_multicast or address.is_reserved or address.is_unspecified or address.is_link_local
+    return address.is_global and not odd and address not in _CLOUD_METADATA
+
+
+def looks_private(host: str) -> bool:
+    """True when a host, as it is written, is of this machine or a private network; asks no name service."""
+    host = host.lower().rstrip(".")
+    written = address_of(host)
+    if written is None:
+        try:
+            written = ipaddress.IPv4Address(socket.inet_aton(host))  # 127.1, 0x7f000001, 2130706433
+        except (OSError, UnicodeError):
+            return host.endswith(_PRIVATE_SUFFIXES)
+    return not is_public(written)
 
 
 def address_of(host: str) -> Address | None:

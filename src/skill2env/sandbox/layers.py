@@ -20,7 +20,7 @@ from typing import Any, cast
 from filelock import FileLock
 
 from skill2env.sandbox.identity import Identity, Tier
-from skill2env.sandbox.scratch import remove_tree
+from skill2env.sandbox.scratch import remove_tree, shut
 from skill2env.store.files import storage
 from skill2env.store.folders import cache_home
 
@@ -52,9 +52,10 @@ def _prepare(identity: Identity) -> Path:
     with storage("making the layer store", home):
         home.mkdir(parents=True, exist_ok=True)
         if identity.tier is Tier.ROOT:
-            for folder in (cache_home(), home.parent, home):
+            for folder in (cache_home(), home.parent):
                 if folder.stat().st_mode & 0o055 != 0o055 and folder.stat().st_uid == os.geteuid():
                     folder.chmod(0o755)
+        shut(home, identity)
     _sweep_once(identity)
     return home
 

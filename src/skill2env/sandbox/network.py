@@ -11,7 +11,6 @@ from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from skill2env.sandbox import mirrors
 from skill2env.sandbox.egress import Egress
@@ -53,7 +52,7 @@ class Network:
         return "".join(
             json.dumps({"host": a.host, "port": a.port, "verdict": a.verdict, "detail": a.detail}) + "\n"
             for a in self.proxy.log
-        )
+        ) + (json.dumps({"unlogged": self.proxy.unlogged}) + "\n" if self.proxy.unlogged else "")
 
 
 def _apt_settings() -> str:
@@ -96,9 +95,8 @@ def _package_environment() -> dict[str, str]:
 
 @contextmanager
 def _serve(proxy: EgressProxy, suite: str, ports: Iterable[int] = ()) -> Generator[Network]:
-    with TemporaryDirectory(prefix="skill2env-network-") as name, proxy:
-        folder = Path(name)
-        folder.chmod(0o755)  # the mapped user reads what is bound from here
+    with proxy:
+        folder = proxy.folder
         texts = {"sources.list": mirrors.debian_mirror().sources(suite), "apt.conf": _apt_settings()}
         bundle = _certificates()
         if bundle is not None:

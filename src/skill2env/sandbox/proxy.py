@@ -8,11 +8,10 @@ that the network failed to carry from one that was served or refused. Does not c
 """
 
 import contextlib
-import ipaddress
-import shutil
+import os
 import socket
-import tempfile
 import threading
+import time
 import urllib.request
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
@@ -20,20 +19,30 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import SplitResult, urlsplit
 
-from skill2env.sandbox.egress import Egress, address_of
+from skill2env.sandbox import scratch
+from skill2env.sandbox.dial import CONNECT_TIMEOUT_SEC, Refused, authority, dial
+from skill2env.sandbox.egress import Egress
+from skill2env.sandbox.identity import current_identity
 from skill2env.sandbox.wire import (
     IDLE_TIMEOUT_SEC,
+    Body,
+    Request,
     carry_answer,
     login,
     one_request,
+    parse_request,
     read_head,
     reply,
     splice,
     status,
 )
 
-CONNECT_TIMEOUT_SEC = 30.0
 CONNECTIONS_AT_MOST = 64
+LOG_AT_MOST = 10_000
+"""Requests that are logged; more are counted. Whoever is inside must not fill the host's memory."""
+_HOST_CHARS = 255
+_DETAIL_CHARS = 300
+_PAUSE_SEC = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +54,6 @@ class Access:
     verdict: str
     """``allowed`` (served), ``refused`` (not on the list) or ``failed`` (the network or the server broke down)."""
     detail: str = ""
-
-
-class Refused(Exception):
-    """The request asks for what is not on the list."""
 
 
 class EgressProxy:
@@ -70,14 +75,16 @@ class EgressProxy:
         self._rules = rules
         self._idle_sec = idle_sec
         self._via = {host.lower(): url for host, url in (via or {}).items()}
-        self._folder = Path(tempfile.mkdtemp(prefix="skill2env-proxy-"))
-        self._folder.chmod(0o711)
+        self._corner = scratch.Corner.make(current_identity())
+        self._closed = False
         self._listeners: list[socket.socket] = []
         self._slots = threading.BoundedSemaphore(CONNECTIONS_AT_MOST)
         self._lock = threading.Lock()
         self._log: list[Access] = []
+        self.unlogged = 0
+        """Requests beyond `LOG_AT_MOST`."""
         self._open: dict[socket.socket, tuple[str, int]] = {}
-        self.socket_path = self._folder / "proxy.sock"
+        self.socket_path = self._corner.path / "proxy.sock"
         self._listen(self.socket_path, self._answer)
 
     def __enter__(self) -> Self:
@@ -88,11 +95,17 @@ class EgressProxy:
 
     def close(self) -> None:
         """Stop listening and remove the sockets; connections in flight end with their peers."""
+        self._closed = True
         for listener in self._listeners:
             with contextlib.suppress(OSError):
                 listener.shutdown(socket.SHUT_RDWR)
             listener.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._corner.remove()
+
+    @property
+    def folder(self) -> Path:
+        """A private folder that mapped users can walk into; gone with the proxy."""
+        return self._corner.path
 
     @property
     def log(self) -> tuple[Access, ...]:
@@ -117,17 +130,25 @@ class EgressProxy:
 
     def forward(self, port: int) -> Path:
         """Socket whose connections lead to a port of this machine's 127.0.0.1, while the rules name it."""
-        path = self._folder / f"forward-{port}.sock"
+        path = self._corner.path / f"forward-{port}.sock"
         self._listen(path, lambda client: self._pass_on(client, port))
         return path
 
     def _note(self, host: str, port: int, verdict: str, detail: str = "") -> None:
         with self._lock:
-            self._log.append(Access(host, port, verdict, detail))
+            if len(self._log) < LOG_AT_MOST:
+                self._log.append(Access(host[:_HOST_CHARS], port, verdict, detail[:_DETAIL_CHARS]))
+            else:
+                self.unlogged += 1
 
     def _listen(self, path: Path, serve: Callable[[socket.socket], None]) -> None:
         listener = socket.socket(socket.AF_UNIX)
-        listener.bind(str(path))
+        # By way of an open folder, because the path of a socket may have 107 bytes only.
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            listener.bind(f"/proc/self/fd/{folder}/{path.name}")
+        finally:
+            os.close(folder)
         path.chmod(0o666)
         listener.listen(CONNECTIONS_AT_MOST)
         self._listeners.append(listener)
@@ -140,11 +161,18 @@ class EgressProxy:
             try:
                 client, _ = listener.accept()
             except OSError:
-                return
+                if self._closed:
+                    return
+                time.sleep(_PAUSE_SEC)  # no descriptor left, for the moment
+                continue
             if not self._slots.acquire(blocking=False):
                 client.close()  # a flood from inside costs the flooder its own connections
                 continue
-            threading.Thread(target=self._serve, args=(client, serve), daemon=True).start()
+            try:
+                threading.Thread(target=self._serve, args=(client, serve), daemon=True).start()
+            except RuntimeError:  # no thread left
+                client.close()
+                self._slots.release()
 
     def _serve(self, client: socket.socket, serve: Callable[[socket.socket], None]) -> None:
         try:
@@ -174,15 +202,18 @@ class EgressProxy:
         head, rest = read_head(client)
         if not head:
             return
-        method, target = [*head.partition(b"\r\n")[0].decode("latin-1").split(" "), "", ""][:2]
-        tunnel = method == "CONNECT"
-        parts = urlsplit(f"//{target}" if tunnel else target)
-        host, port = parts.hostname or "", parts.port or (443 if tunnel else 80)
+        host, port = "", 0
         try:
-            if not tunnel and parts.scheme != "http":
-                raise Refused(f"{method} {target[:100]} is no request for a proxy")
-            upstream, via = self._connect(host, port, tunnel=tunnel)
-        except Refused as refusal:
+            request = parse_request(head)
+            tunnel = request.method == "CONNECT"
+            parts = urlsplit(f"//{request.target}" if tunnel else request.target)
+            host, port = parts.hostname or "", parts.port or (443 if tunnel else 80)
+            if (not tunnel and parts.scheme != "http") or (tunnel and parts.netloc != request.target):
+                raise Refused(f"{request.method} {request.target[:100]} is no request for a proxy")
+            if tunnel and "@" in parts.netloc:
+                raise Refused("a tunnel needs no user name")
+            upstream, via = dial(self._rules, host, port, via=self._proxy_for(host, tunnel=tunnel))
+        except (Refused, ValueError) as refusal:
             self._note(host, port, "refused", str(refusal))
             reply(client, b"403 Forbidden")
             return
@@ -194,14 +225,29 @@ class EgressProxy:
             upstream.settimeout(self._idle_sec)
             try:
                 if tunnel:
-                    self._tunnel(client, upstream, via=via, target=target, rest=rest)
+                    self._tunnel(client, upstream, via=via, target=authority(host, port), rest=rest)
                 else:
-                    upstream.sendall(one_request(head, parts, via) + rest)
-                    carry_answer(client, upstream, head_only=method == "HEAD", idle_sec=self._idle_sec)
+                    self._carry(client, upstream, via=via, request=request, parts=parts, rest=rest)
             except OSError as error:
                 self._note(host, port, "failed", str(error) or type(error).__name__)
             else:
                 self._note(host, port, "allowed")
+
+    def _carry(
+        self,
+        client: socket.socket,
+        upstream: socket.socket,
+        *,
+        via: SplitResult | None,
+        request: Request,
+        parts: SplitResult,
+        rest: bytes,
+    ) -> None:
+        where = authority(parts.hostname or "", parts.port or 0)
+        body = Body(request)
+        upstream.sendall(one_request(request, parts, where, via) + body.take(rest))
+        head_only = request.method == "HEAD"
+        carry_answer(client, upstream, head_only=head_only, body=body, idle_sec=self._idle_sec)
 
     def _tunnel(
         self,
@@ -228,33 +274,6 @@ class EgressProxy:
             upstream.sendall(rest)
         splice(client, upstream, idle_sec=self._idle_sec)
 
-    def _connect(self, host: str, port: int, *, tunnel: bool) -> tuple[socket.socket, SplitResult | None]:
-        """(connection, the machine's own proxy when it goes there and not to the host itself)."""
-        rules = self._rules
-        named = bool(host) and rules.allows(host, port)
-        if not named and (not host or not rules.networks or address_of(host) is not None):
-            raise Refused(f"{host or 'no host'}:{port} is not on the list")
-        via = self._proxy_for(host, tunnel=tunnel) if named else None
-        if via is not None and via.hostname:
-            return socket.create_connection((via.hostname, via.port or 3128), CONNECT_TIMEOUT_SEC), via
-        last: OSError | None = None
-        for family, kind, protocol, _, where in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
-            address = ipaddress.ip_address(where[0].partition("%")[0] if isinstance(where[0], str) else "::")
-            if not named and not rules.allows_address(address, port):
-                raise Refused(f"{host}:{port} is not on the list")
-            if not address.is_global and not rules.may_be_private(host, port):
-                raise Refused(f"{host} has a private address")
-            connection = socket.socket(family, kind, protocol)
-            connection.settimeout(CONNECT_TIMEOUT_SEC)
-            try:
-                connection.connect(where)
-            except OSError as error:
-                connection.close()
-                last = error
-            else:
-                return connection, None
-        raise last or OSError(f"{host} has no address")
-
     @contextlib.contextmanager
     def _listed(self, upstream: socket.socket, host: str, port: int) -> Generator[None]:
         """Let `switch` find a connection while it is in use."""
@@ -273,4 +292,4 @@ class EgressProxy:
         if url in ("", "DIRECT"):
             return None
         via = urlsplit(url if "://" in url else f"http://{url}")
-        return via if via.scheme == "http" else None
+        return via if via.scheme == "http" and via.hostname else None

@@ -60,7 +60,7 @@ def runtime_folder(identity: Identity) -> Path:
             folder.mkdir(parents=True, exist_ok=True)
             if identity.tier is Tier.ROOT:
                 folder.parent.chmod(0o755)
-                folder.chmod(0o711)
+        shut(folder, identity)
     except OSError as error:
         raise InfraError(
             Boundary.STORAGE,
@@ -69,6 +69,20 @@ def runtime_folder(identity: Identity) -> Path:
             transient=False,
         ) from error
     return folder
+
+
+def shut(folder: Path, identity: Identity) -> None:
+    """Close a folder to other users of the host: what sandboxes write there may be set-id programs.
+
+    Raises:
+        OSError: it is not ours.
+    """
+    mode, group = (0o710, identity.root_gid) if identity.tier is Tier.ROOT else (0o700, -1)
+    status = folder.stat()
+    if status.st_mode & 0o7777 != mode or status.st_gid != group >= 0:
+        if group >= 0:
+            os.chown(folder, -1, group)
+        folder.chmod(mode)
 
 
 # ---------------------------------------------------------------------------------------------------- deleting
@@ -140,6 +154,46 @@ def sweep(identity: Identity) -> int:
 # ---------------------------------------------------------------------------------------------------- making
 
 
+def _claim(identity: Identity) -> tuple[Path, int]:
+    """(a new folder below the runtime folder, the descriptor whose lock says that its owner lives)."""
+    if not _swept.is_set():
+        _swept.set()
+        with contextlib.suppress(InfraError, OSError):
+            sweep(identity)
+    folder = runtime_folder(identity) / f"{owner_name()}-{next(_numbers)}"
+    folder.mkdir(mode=0o711)
+    lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return folder, lock
+
+
+@dataclass(slots=True)
+class Corner:
+    """A folder of this process for what must not outlive it: sockets and small files. Swept when it is killed."""
+
+    path: Path
+    lock: int
+
+    @classmethod
+    def make(cls, identity: Identity) -> "Corner":
+        """Make one; the first call of a process sweeps what killed ones left.
+
+        Raises:
+            InfraError: the cache folder cannot be written.
+        """
+        try:
+            return cls(*_claim(identity))
+        except OSError as error:
+            raise InfraError(Boundary.STORAGE, f"cannot make a folder for sockets: {error}") from error
+
+    def remove(self) -> None:
+        """Delete it with its content; a later call does nothing."""
+        if self.lock >= 0:
+            shutil.rmtree(self.path, ignore_errors=True)
+            os.close(self.lock)
+            self.lock = -1
+
+
 @dataclass(slots=True)
 class Scratch:
     """Upper and work folder of one sandbox."""
@@ -162,18 +216,11 @@ class Scratch:
         Raises:
             InfraError: the disk is full or the cache folder cannot be written.
         """
-        if not _swept.is_set():
-            _swept.set()
-            with contextlib.suppress(InfraError, OSError):
-                sweep(identity)
-        number = next(_numbers)
-        folder = runtime_folder(identity) / f"{owner_name()}-{number}"
-        # The work folder must lie on the file system of the upper one.
-        work = upper.parent / f".work-{owner_name()}-{number}" if upper else folder / "work"
+        folder = runtime_folder(identity)
         try:
-            folder.mkdir(mode=0o711)
-            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            folder, lock = _claim(identity)
+            # The work folder must lie on the file system of the upper one.
+            work = upper.parent / f".work-{folder.name}" if upper else folder / "work"
             own = cls(folder, upper or folder / "upper", work, identity, lock)
             for path in (own.upper, own.work):
                 path.mkdir(exist_ok=True)
@@ -196,7 +243,8 @@ class Scratch:
         if keep and self.upper.parent == self.folder:
             kept = self.folder.parent.parent / "kept" / keep.replace("/", "_")
             with contextlib.suppress(OSError):
-                kept.parent.mkdir(exist_ok=True)
+                kept.parent.mkdir(exist_ok=True, mode=0o700)
+                kept.parent.chmod(0o700)
                 remove_tree(kept, self.identity)
                 self.upper.rename(kept)
         if self.work.parent != self.folder:
