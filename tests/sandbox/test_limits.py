@@ -12,6 +12,7 @@ from skill2env.sandbox.limits import Confinement, Enforced, ResourceLimits
 from skill2env.sandbox.session import Sandbox
 
 SINGLE = Identity(Tier.SINGLE, 1000, 1000, 1000, 1000, 1)
+ALWAYS = {"CORE": 0, "NOFILE": 65536, "MEMLOCK": 64 * 2**20, "NICE": 0, "RTPRIO": 0}
 SUBUID = Identity(Tier.SUBUID, 1000, 1000, 300000, 300000, 65536)
 
 
@@ -31,8 +32,7 @@ def test_without_control_groups() -> None:
     several = Confinement(everything, SUBUID)  # a bound per user is no bound for all
     assert several.enforced == Enforced(("cpus",), ("memory_mb", "pids", "storage_mb"), ())
     assert several.per_process == {
-        "CORE": 0,
-        "NOFILE": 65536,
+        **ALWAYS,
         "NPROC": 50,
         "DATA": (2 * 100 + 1024) * 2**20,
         "FSIZE": 10 * 2**20,
@@ -53,7 +53,7 @@ def test_a_fraction_of_a_processor_needs_control_groups() -> None:
 def test_no_limits() -> None:
     found = Confinement(ResourceLimits(pids=None), SUBUID)
     assert found.enforced == Enforced()
-    assert found.per_process == {"CORE": 0, "NOFILE": 65536}
+    assert found.per_process == ALWAYS
 
 
 def test_with_control_groups(monkeypatch: pytest.MonkeyPatch) -> None:

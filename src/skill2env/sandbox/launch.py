@@ -23,6 +23,8 @@ KEPT_CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGI
 START_TIMEOUT_SEC = 20.0
 END_TIMEOUT_SEC = 20.0
 TOLD_BYTES = 4000
+OOM_SCORE = "300"
+"""Of process 1; commands have 1000."""
 
 
 # ---------------------------------------------------------------------------------------------------- starting
@@ -112,6 +114,7 @@ def launch(
     pass_fds: Sequence[int],
     build: bool,
     pinned: bool = False,
+    watched: bool = False,
     before_release: Callable[[int], None] | None = None,
 ) -> Launched:
     """Run ``bwrap ARGUMENTS`` under `identity`.
@@ -122,13 +125,14 @@ def launch(
         pass_fds: descriptors that process 1 inherits.
         build: use the filter for building layers (only differs in the single-uid tier).
         pinned: forbid that processes inside choose their processors.
+        watched: forbid memory that no look at the processes shows.
         before_release: called with the host pid of process 1 before it runs anything (limits).
 
     Raises:
         InfraError: user namespaces are forbidden here, or bubblewrap failed.
     """
     single = identity.tier is Tier.SINGLE
-    gates = _Gates.make(seccomp.program(fake_ownership=build and single, pinned=pinned))
+    gates = _Gates.make(seccomp.program(fake_ownership=build and single, pinned=pinned, watched=watched))
     mapping = (
         ["--uid", "0", "--gid", "0", "--block-fd", str(gates.block_read)]
         if single
@@ -200,6 +204,7 @@ def _release(
     try:
         if identity.tier is not Tier.SINGLE:
             _write_maps(launched.init_pid, identity)
+        _offer_as_victim(launched.init_pid)
         if before_release is not None:
             before_release(launched.init_pid)
         os.write(gates.block_write, b"1")
@@ -207,6 +212,12 @@ def _release(
         launched.end()
         raise
     return launched
+
+
+def _offer_as_victim(pid: int) -> None:
+    """Out of memory, the kernel ends what is inside before the host's work; nobody inside lowers what root set."""
+    with contextlib.suppress(OSError):
+        Path(f"/proc/{pid}/oom_score_adj").write_text(OOM_SCORE)
 
 
 def _capabilities(identity: Identity, *, build: bool) -> list[str]:

@@ -17,6 +17,7 @@ from skill2env.sandbox.identity import Identity
 
 _MIB = 2**20
 _OPEN_FILES = 65536
+_LOCKED_BYTES = 64 * 2**20
 _turns = itertools.count()
 
 
@@ -85,7 +86,7 @@ class Confinement:
     def per_process(self) -> dict[str, int]:
         """Limits that process 1 sets for itself and that all inside inherit: {name of the rlimit: value}."""
         limits = self._limits
-        found = {"CORE": 0, "NOFILE": _OPEN_FILES}
+        found = {"CORE": 0, "NOFILE": _OPEN_FILES, "MEMLOCK": _LOCKED_BYTES, "NICE": 0, "RTPRIO": 0}
         if limits.pids is not None:
             found["NPROC"] = limits.pids
         if limits.memory_mb is not None and "memory_mb" in self.enforced.watched:

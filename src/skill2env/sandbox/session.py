@@ -24,7 +24,7 @@ from skill2env.sandbox.identity import Identity, current_identity
 from skill2env.sandbox.launch import Launched, launch
 from skill2env.sandbox.layout import INSIDE, PROXY_PORT, Bind, arguments
 from skill2env.sandbox.limits import DEFAULT_LIMITS, Confinement, Enforced, ResourceLimits
-from skill2env.sandbox.watch import Watched, watcher
+from skill2env.sandbox.watch import Watched, files_at_most, watcher
 
 __all__ = [
     "PROXY_PORT",
@@ -142,6 +142,7 @@ class Sandbox(Guest):
                 pass_fds=(guest.fileno(),),
                 build=spec.build,
                 pinned=bool(confinement.pins),
+                watched="memory_mb" in confinement.enforced.watched,
                 before_release=confinement.apply,
             )
             stack.pop_all()
@@ -172,6 +173,7 @@ class Sandbox(Guest):
             self._watched = Watched(
                 init_pid, self.spec.limits, names, folders.upper, self.identity, self._breached
             )
+            self._watched.files = files_at_most(folders.upper)
             watcher.add(self._watched)
 
     def _breached(self, limit: str, sentence: str) -> None:

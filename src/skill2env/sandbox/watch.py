@@ -25,6 +25,8 @@ FILES_AT_MOST = 2_000_000
 _DISK_SHARE = 20
 """Counting takes at most one part in this many of the time."""
 _COUNT_TIMEOUT_SEC = 300
+_SHARED_PAGES = 8192
+"""A process with fewer shared pages is not looked at more closely: that costs more than all the rest."""
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _MIB = 2**20
 
@@ -43,6 +45,7 @@ class Watched:
     """Called with the limit's name and a sentence, from the watching thread."""
     next_count: float = field(default_factory=lambda: time.monotonic() + DISK_LOOK_SEC)
     counting: bool = False
+    files: int = FILES_AT_MOST
 
 
 class Watcher:
@@ -105,24 +108,40 @@ def _children() -> dict[int, list[int]]:
 
 
 def _look_at_processes(entry: Watched, tree: dict[int, list[int]]) -> None:
-    waiting, count, pages = [entry.init_pid], 0, 0
+    waiting, count, pages, shared = [entry.init_pid], 0, 0, 0
     while waiting:
         pid = waiting.pop()
         waiting += tree.get(pid, [])
         with contextlib.suppress(OSError, ValueError, IndexError):
             fields = Path(f"/proc/{pid}/statm").read_bytes().split()
             pages += int(fields[1]) - int(fields[2])
+            if int(fields[2]) > _SHARED_PAGES:  # mostly the pages of programs, which are the file system's
+                shared += _shared_memory(pid)
             count += sum(1 for _ in os.scandir(f"/proc/{pid}/task"))
     limits = entry.limits
     if (
         "memory_mb" in entry.names
         and limits.memory_mb is not None
-        and pages * _PAGE > limits.memory_mb * _MIB
+        and pages * _PAGE + shared > limits.memory_mb * _MIB
     ):
         entry.breached("memory_mb", f"the sandbox used more than {limits.memory_mb} MiB of memory")
     # The bound of the kernel is per user; this one is for all users inside, with some room for honest peaks.
     if "pids" in entry.names and limits.pids is not None and count > 2 * limits.pids:
         entry.breached("pids", f"the sandbox had more than {2 * limits.pids} processes")
+
+
+def _shared_memory(pid: int) -> int:
+    """A process's part of memory that it shares with others and that no file backs, in bytes."""
+    for line in Path(f"/proc/{pid}/smaps_rollup").read_bytes().splitlines():
+        if line.startswith(b"Pss_Shmem:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def files_at_most(folder: Path) -> int:
+    """How many files and folders a sandbox may make: never more than half of what is free at its start."""
+    free = os.statvfs(folder).f_favail
+    return min(FILES_AT_MOST, free // 2) if free else FILES_AT_MOST
 
 
 def _look_at_disk(entry: Watched) -> None:
@@ -132,8 +151,8 @@ def _look_at_disk(entry: Watched) -> None:
         limit = (entry.limits.storage_mb or 0) * _MIB
         if used > limit:
             entry.breached("storage_mb", f"the sandbox wrote more than {entry.limits.storage_mb} MiB")
-        elif files > FILES_AT_MOST:
-            entry.breached("storage_mb", f"the sandbox made more than {FILES_AT_MOST} files")
+        elif files > entry.files:
+            entry.breached("storage_mb", f"the sandbox made more than {entry.files} files")
     took = time.monotonic() - started
     entry.next_count = time.monotonic() + max(DISK_LOOK_SEC, took * _DISK_SHARE)
     entry.counting = False
