@@ -23,8 +23,6 @@ class Change:
     """(uid, gid) of everything; None to keep the archive's own."""
     mode: int | None = None
     """Mode of everything; None to keep the archive's own."""
-    with_top: bool = True
-    """Keep the entry ``.``, which gives the target folder its mode."""
 
 
 def repack(data: io.IOBase, change: Change, place: Place) -> bytes:
@@ -43,8 +41,8 @@ def repack(data: io.IOBase, change: Change, place: Place) -> bytes:
                 total += member.size if member.isreg() else 512
                 if total > ARCHIVE_LIMIT_BYTES:
                     raise BuildFailed(str(place), f"more than {ARCHIVE_LIMIT_BYTES} bytes are copied")
-                if member.name in (".", "./", "") and not change.with_top:
-                    continue
+                if member.name in (".", "./", ""):
+                    continue  # the folder itself, which is made anew where it goes
                 _apply(member, change)
                 target.addfile(member, source.extractfile(member) if member.isreg() else None)
     except (tarfile.TarError, EOFError, OSError, ValueError) as error:

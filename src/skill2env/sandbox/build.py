@@ -15,10 +15,8 @@ from skill2env.errors import Boundary, InfraError
 from skill2env.records import digest_of
 from skill2env.sandbox import context as ctx
 from skill2env.sandbox.box import Box
-from skill2env.sandbox.command import log_tail
-from skill2env.sandbox.copying import copy_across, copy_into
+from skill2env.sandbox.copying import copy_across, copy_into, make_folder
 from skill2env.sandbox.identity import Identity, Tier
-from skill2env.sandbox.instructions import BuildFailed
 from skill2env.sandbox.layers import Layer, building, find
 from skill2env.sandbox.network import build_network
 from skill2env.sandbox.recipe import CopyStep, Recipe, RunStep, Stage, Step, WorkdirStep
@@ -30,6 +28,8 @@ from skill2env.store.files import storage
 Progress = Callable[[str], None]
 _LAYERS_AT_MOST = 32
 _MOUNTS = "mounts"
+_BUILDER = 2
+"""Raised when the same Dockerfile comes to make something else, so that no older layer is taken for it."""
 BUILD_LIMITS = ResourceLimits(memory_mb=8192, pids=4096, storage_mb=16384)
 """What one layer may use: generous for compilers, far from what would hurt the machine."""
 
@@ -105,7 +105,7 @@ class Group:
                 told = ["copy", files, list(step.files), step.target, step.owner, step.mode]
                 return [*told, "unpack"] if step.unpack else told
             case WorkdirStep():
-                return ["workdir", step.path]
+                return ["workdir", step.path, *([step.user] if step.user else [])]
 
 
 class Builder:
@@ -150,7 +150,7 @@ class Builder:
 
     def _image(self, reference: str) -> Stack:
         ground = self._base_of(reference)
-        return Stack(ground, digest_of({"base": ground.digest}))
+        return Stack(ground, digest_of({"base": ground.digest, "builder": _BUILDER}))
 
     def _stage(self, stage: Stage, stack: Stack, built: Mapping[int, Stack]) -> Stack:
         for group in self._groups(stage.steps, built, room=max(_LAYERS_AT_MOST - len(stack.layers), 1)):
@@ -236,9 +236,7 @@ class Builder:
             case CopyStep():
                 copy_into(bench.box, step, group.sources[number])
             case WorkdirStep():
-                done = bench.box.exec(["/bin/mkdir", "-p", "--", step.path], merge_stderr=True)
-                if done.return_code:
-                    raise BuildFailed(str(step.place), log_tail(done.stdout))
+                make_folder(bench.box, step)
 
 
 def _needed(recipe: Recipe) -> set[int]:

@@ -11,8 +11,8 @@ from skill2env.sandbox import context as ctx
 from skill2env.sandbox.archives import Change, is_archive, repack
 from skill2env.sandbox.box import Box
 from skill2env.sandbox.command import log_tail
-from skill2env.sandbox.instructions import BuildFailed
-from skill2env.sandbox.recipe import CopyStep
+from skill2env.sandbox.instructions import BuildFailed, Place
+from skill2env.sandbox.recipe import CopyStep, WorkdirStep
 
 FILE_TIME = 946684800
 """Modification time of copied files (2000-01-01): a checkout's times say nothing and differ everywhere."""
@@ -32,9 +32,11 @@ esac
 if [ -d "$1" ]; then kind=folder; elif [ -e "$1" ] || [ -L "$1" ]; then kind=file; else kind=none; fi
 echo "$kind $uid $gid"
 """
-_EXTRACT = r"""
+_MAKE = r"""
 make() { [ -d "$1" ] || { make "$(dirname -- "$1")" "$2" && mkdir -- "$1" && chown "$2" -- "$1"; } || exit 1; }
 make "$1" "$2"
+"""
+_EXTRACT = rf"""{_MAKE}
 exec tar -xpf - --numeric-owner --keep-directory-symlink -C "$1"
 """
 _FIND = r"""
@@ -63,8 +65,8 @@ class Archive:
     """One thing to copy, as a tar."""
 
     is_folder: bool
-    make: Callable[[str, bool, tuple[int, int]], bytes]
-    """(new name of a file or empty, whether the target folder is new, owner of the target) -> tar."""
+    make: Callable[[str, tuple[int, int]], bytes]
+    """(new name of a file or empty, owner of the target) -> tar. A copied folder itself is no part of it."""
 
 
 def copy_into(box: Box, step: CopyStep, sources: list[ctx.Source]) -> None:
@@ -118,15 +120,15 @@ def _of_context(source: ctx.Source, step: CopyStep) -> Archive:
     if step.unpack and not source.is_folder and first.path is not None and is_archive(first.path, step.place):
         path = first.path
 
-        def unpacked(_name: str, _fresh: bool, owner: tuple[int, int]) -> bytes:
+        def unpacked(_name: str, _owner: tuple[int, int]) -> bytes:
+            # As in engines, --chown and --chmod are for what is copied; what is unpacked keeps its own.
             with path.open("rb") as file:
-                return repack(file, Change(owner=owner if step.owner else None, mode=step.mode), step.place)
+                return repack(file, Change(), step.place)
 
         return Archive(True, unpacked)
 
-    def packed(name: str, fresh: bool, owner: tuple[int, int]) -> bytes:
-        kept = not source.is_folder or fresh
-        members = [(name or entry.name, entry) for entry in source.entries if entry.name != "." or kept]
+    def packed(name: str, owner: tuple[int, int]) -> bytes:
+        members = [(name or entry.name, entry) for entry in source.entries if entry.name != "."]
         return ctx.archive(
             members, uid=owner[0], gid=owner[1], mode=step.mode, mtime=FILE_TIME, place=step.place
         )
@@ -135,7 +137,7 @@ def _of_context(source: ctx.Source, step: CopyStep) -> Archive:
 
 
 def _of_image(origin: Box, real: str, path: str, step: CopyStep, *, is_folder: bool) -> Archive:
-    def packed(name: str, fresh: bool, owner: tuple[int, int]) -> bytes:
+    def packed(name: str, owner: tuple[int, int]) -> bytes:
         folder, what = (real, ".") if is_folder else posixpath.split(real)
         command = ["tar", "-C", folder, "-cf", "-", "--numeric-owner", "--sort=name", "--", what]
         done = origin.exec(command, output_limit=ctx.CONTEXT_LIMIT_BYTES)
@@ -146,7 +148,6 @@ def _of_image(origin: Box, real: str, path: str, step: CopyStep, *, is_folder: b
             name=(name or posixpath.basename(path)) if not is_folder else "",
             owner=owner if step.owner else None,
             mode=step.mode,
-            with_top=fresh,
         )
         return repack(io.BytesIO(done.stdout), change, step.place)
 
@@ -154,7 +155,7 @@ def _of_image(origin: Box, real: str, path: str, step: CopyStep, *, is_folder: b
 
 
 def _place(box: Box, step: CopyStep, archives: Sequence[Archive]) -> None:
-    kind, uid, gid = _target(box, step)
+    kind, uid, gid = _look(box, step.target, step.owner, step.place, "--chown=")
     if len(archives) > 1 and not step.target.endswith("/"):
         raise BuildFailed(str(step.place), "several files match: the target must be a folder and end in /")
     for archive in archives:
@@ -164,7 +165,7 @@ def _place(box: Box, step: CopyStep, archives: Sequence[Archive]) -> None:
                 str(step.place), f"{step.target} is a file in the image and a folder was to be copied there"
             )
         folder, name = (step.target, "") if into_folder else posixpath.split(step.target)
-        data = archive.make(name, archive.is_folder and kind == "none", (uid, gid))
+        data = archive.make(name, (uid, gid))
         done = box.exec(
             ["/bin/sh", "-c", _EXTRACT, "sh", folder.rstrip("/") or "/", f"{uid}:{gid}"],
             stdin=data,
@@ -178,14 +179,26 @@ def _place(box: Box, step: CopyStep, archives: Sequence[Archive]) -> None:
         kind = "folder" if into_folder else kind
 
 
-def _target(box: Box, step: CopyStep) -> tuple[str, int, int]:
-    user, _, group = step.owner.partition(":")
-    done = box.exec(["/bin/sh", "-c", _PROBE, "sh", step.target, user, group])
+def make_folder(box: Box, step: WorkdirStep) -> None:
+    """Perform a WORKDIR: what is missing of the path is made and belongs to the user of that moment.
+
+    Raises:
+        BuildFailed: the path cannot be, or there is no such user.
+        InfraError: the sandbox is at fault.
+    """
+    _, uid, gid = _look(box, step.path, step.user, step.place, "USER ")
+    done = box.exec(["/bin/sh", "-c", _MAKE, "sh", step.path, f"{uid}:{gid}"], merge_stderr=True)
+    if done.return_code:
+        raise BuildFailed(str(step.place), log_tail(done.stdout))
+
+
+def _look(box: Box, path: str, owner: str, place: Place, flag: str) -> tuple[str, int, int]:
+    """(``folder``, ``file`` or ``none``; uid and gid that `owner` means in the image)."""
+    user, _, group = owner.partition(":")
+    done = box.exec(["/bin/sh", "-c", _PROBE, "sh", path, user, group])
     if done.return_code in (45, 46):
-        raise BuildFailed(str(step.place), f"--chown={step.owner}: no such user or group in the image")
+        raise BuildFailed(str(place), f"{flag}{owner}: no such user or group in the image")
     words = done.stdout.decode(errors="replace").split()
     if done.return_code or len(words) != 3 or not (words[1] + words[2]).isdigit():
-        raise InfraError(
-            Boundary.BUILD, f"looking at {step.target} in the image failed: {log_tail(done.stderr)}"
-        )
+        raise InfraError(Boundary.BUILD, f"looking at {path} in the image failed: {log_tail(done.stderr)}")
     return words[0], int(words[1]), int(words[2])

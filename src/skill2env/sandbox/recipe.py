@@ -55,10 +55,11 @@ class CopyStep:
 
 @dataclass(frozen=True, slots=True)
 class WorkdirStep:
-    """A folder to make when it is missing."""
+    """A folder to make when it is missing; what is made belongs to `user` (empty for root)."""
 
     place: Place
     path: str
+    user: str = ""
 
 
 Step = RunStep | CopyStep | WorkdirStep

@@ -1,5 +1,6 @@
 """Instructions -> a recipe: variables, stages, working directories and users resolved, as an engine would."""
 
+import json
 import posixpath
 from collections.abc import Mapping, Sequence
 
@@ -208,12 +209,17 @@ class _State:
         match setting.keyword:
             case "WORKDIR":
                 self.workdir = self.absolute(expand(value, self.values()))
-                self.steps.append(WorkdirStep(setting.place, self.workdir))
+                self.steps.append(WorkdirStep(setting.place, self.workdir, self.user))
             case "USER":
                 name = expand(value, self.values()).removesuffix(":")
                 if not name or name.startswith(":"):
                     raise BuildFailed(str(setting.place), "USER names nobody")
                 self.user = "" if name in ("root", "0", "0:0", "root:root") else name
+            case "VOLUME":
+                # An engine mounts an empty folder there when the container starts.
+                self.recorded.append((setting.keyword, value))
+                words = json.loads(value) if value.startswith("[") else expand(value, self.values()).split()
+                self.steps += [WorkdirStep(setting.place, self.absolute(word)) for word in words]
             case _:
                 self.recorded.append((setting.keyword, value))
 
