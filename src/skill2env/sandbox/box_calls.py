@@ -40,6 +40,10 @@ class BoxCalls(BaseEnvironment):
             raise InfraError(Boundary.SANDBOX, "the sandbox is not running", transient=False)
         return self._box
 
+    def _usual_env(self) -> dict[str, str]:
+        """Variables that every command has unless the image or the task sets them."""
+        return {}
+
     def _network_env(self) -> dict[str, str]:
         network = self._network
         if network is None:
@@ -91,7 +95,7 @@ class BoxCalls(BaseEnvironment):
         if not box.several_users:
             user = None  # `_validate_users` has refused what this would make unsafe
         image_env = dict(self.image.config.env) if self.image else {}
-        variables = {**image_env, **self._network_env(), **(self._merge_env(env) or {})}
+        variables = {**self._usual_env(), **image_env, **self._network_env(), **(self._merge_env(env) or {})}
         started: list[Running] = []
         cancelled = threading.Event()
 

@@ -20,6 +20,7 @@ from pydantic import Field
 from skill2env.errors import Boundary, InfraError, UserError
 from skill2env.sandbox.box import Box
 from skill2env.sandbox.box_calls import BoxCalls
+from skill2env.sandbox.conditions import Conditions
 from skill2env.sandbox.egress import Egress, split_rule
 from skill2env.sandbox.images import BuiltImage
 from skill2env.sandbox.layout import PROXY_PORT
@@ -50,6 +51,9 @@ class BoxOptions(EnvironmentOptions):
         default_factory=list,
         description="HOST or HOST:PORT of this machine or its private network that a task's network may reach where "
         "its policy names it; 127.0.0.1:PORT leads to that port of this machine, for a model server.",
+    )
+    conditions: Conditions = Field(
+        default_factory=Conditions, description="Unusual surroundings, for probes of a task's robustness."
     )
 
 
@@ -97,6 +101,10 @@ class BoxEnvironment(BoxCalls):
 
     # ---------------------------------------------------------------------------------------- before the start
 
+    @override
+    def _usual_env(self) -> dict[str, str]:
+        return self._settings.conditions.env
+
     @property
     def _settings(self) -> BoxOptions:
         options = self.options
@@ -110,6 +118,7 @@ class BoxEnvironment(BoxCalls):
             memory_mb=self._effective_memory_mb or default_memory_mb(),
             pids=TRIAL_PIDS,
             storage_mb=self._effective_storage_mb or TRIAL_STORAGE_MB,
+            visible_cpus=self._settings.conditions.visible_cpus,
         )
 
     def _task(self) -> TaskConfig | None:
@@ -141,6 +150,7 @@ class BoxEnvironment(BoxCalls):
         self._box = box
         await off_loop(box.start)
         await off_loop(lambda: self._started(box, image))
+        await off_loop(lambda: self._settings.conditions.make(box))
         folders: dict[str, int | None] = {self.workdir: None}
         folders |= dict.fromkeys(self._mount_targets(writable_only=True), 0o777)
         await off_loop(lambda: box.make_folders(folders))

@@ -33,6 +33,8 @@ class ResourceLimits:
     """Processes and threads at one time."""
     storage_mb: int | None = None
     """What may be written to the root file system, in MiB."""
+    visible_cpus: int = 0
+    """Processors that programs inside see and can use, whatever `cpus` says; 0 for as many as `cpus` needs."""
 
 
 DEFAULT_LIMITS = ResourceLimits()
@@ -76,11 +78,13 @@ class Confinement:
         """To how many processors everything inside is pinned; 0 when it is not."""
 
     def _pins(self) -> int:
-        cpus = self._limits.cpus
+        cpus, available = self._limits.cpus, len(os.sched_getaffinity(0))
+        if self._limits.visible_cpus:
+            return self._limits.visible_cpus if self._limits.visible_cpus < available else 0
         if cpus is None or "cpus" in self._group.enforced:
             return 0
         count = max(1, math.ceil(cpus))
-        return count if count < len(os.sched_getaffinity(0)) else 0
+        return count if count < available else 0
 
     @property
     def per_process(self) -> dict[str, int]:

@@ -1,0 +1,77 @@
+"""Unusual surroundings for a trial: what a task must bear without another verdict.
+
+A script makes them in each container before anything else runs, and proves there that they bite: exit code 77 says that
+they cannot in this image, with the reason as its last line.
+"""
+
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from skill2env.errors import Boundary, InfraError
+from skill2env.sandbox.box import Box
+from skill2env.sandbox.command import log_tail
+
+NOT_APPLICABLE_CODE = 77
+_TIMEOUT_SEC = 60.0
+
+
+class NotApplicable(InfraError):
+    """The conditions cannot be made in this image; the trial says nothing."""
+
+    def __init__(self, why: str) -> None:
+        """Say why, in a few words."""
+        super().__init__(Boundary.SANDBOX, f"not applicable: {why}", transient=False)
+        self.why = why
+
+
+class Conditions(BaseModel):
+    """How a trial's containers differ from usual ones."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    script: str = Field(
+        default="", description="Run with bash as root in each container, before anything else."
+    )
+    files: dict[str, str] = Field(
+        default_factory=dict, description="Absolute path inside -> file of the host, copied there first."
+    )
+    env: dict[str, str] = Field(
+        default_factory=dict, description="Variables of every command; what image and task set wins."
+    )
+    visible_cpus: int = Field(
+        default=0, ge=0, description="Processors that programs see; 0 for the usual number."
+    )
+
+    def make(self, box: Box) -> None:
+        """Change a box that has just started.
+
+        Raises:
+            NotApplicable: the script says so.
+            InfraError: it failed.
+        """
+        for target, source in self.files.items():
+            box.put(Path(source), target)
+        if self.visible_cpus:
+            self._check_cpus(box)
+        if self.script:
+            self._run(box)
+
+    def _check_cpus(self, box: Box) -> None:
+        told = box.exec(["nproc"], timeout_sec=_TIMEOUT_SEC).stdout.decode(errors="replace").strip()
+        if told != str(self.visible_cpus):
+            raise NotApplicable(f"programs see {told or 'an unknown number of'} processors here")
+
+    def _run(self, box: Box) -> None:
+        done = box.exec(
+            ["/bin/bash", "-c", self.script], env=self.env, timeout_sec=_TIMEOUT_SEC, merge_stderr=True
+        )
+        told = log_tail(done.stdout).strip()
+        if done.return_code == NOT_APPLICABLE_CODE:
+            raise NotApplicable(told.rpartition("\n")[2] or "the script gave no reason")
+        if done.return_code:
+            raise InfraError(
+                Boundary.SANDBOX,
+                f"the conditions of a probe could not be made (exit code {done.return_code}): {told[-500:]}",
+                transient=False,
+            )
