@@ -6,29 +6,26 @@ import pytest
 
 from skill2env.config import RunConfig
 from skill2env.parts import Parts
-from skill2env.sandbox import catalog, rootfs
-from skill2env.sandbox.base_store import BaseImage, recipe_digest
-
-DIGEST = "sha256:" + "a" * 64
+from skill2env.sandbox import catalog
+from skill2env.sandbox.base_store import recipe_digest
+from skill2env.sandbox.images import BaseImage
 
 
 def test_only_the_default_base_is_built_until_a_dockerfile_names_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    built: list[str] = []
-
-    def ensure_base(name: str, **_: object) -> BaseImage:
-        built.append(name)
-        return BaseImage(name, DIGEST, tmp_path, "amd64")
-
-    monkeypatch.setattr(rootfs, "ensure_base", ensure_base)
-    parts = Parts(RunConfig(), tmp_path, lambda _: None)
-    offered = parts.bases
+    asked: list[str] = []
+    monkeypatch.setattr(Parts, "base_image", lambda _, name: asked.append(name) or f"reference of {name}")
+    offered = Parts(RunConfig(), tmp_path, lambda _: None).bases
+    assert asked == [catalog.DEFAULT_BASE]
     assert list(offered) == list(catalog.CATALOG), "all are offered, in one order"
-    assert built == [catalog.DEFAULT_BASE]
-    reference = f"{catalog.registry()}/{catalog.DEFAULT_BASE}@{DIGEST}"
     for name, known in offered.items():
-        assert known == (reference if name == catalog.DEFAULT_BASE else recipe_digest(name))
-    assert parts.base_image("python-bookworm") == f"{catalog.registry()}/python-bookworm@{DIGEST}"
+        default = name == catalog.DEFAULT_BASE
+        assert known == (f"reference of {name}" if default else recipe_digest(name))
+
+
+@pytest.mark.sandbox
+def test_a_base_is_named_by_its_digest(base: BaseImage, tmp_path: Path) -> None:
+    parts = Parts(RunConfig(), tmp_path, lambda _: None)
+    assert parts.base_image("debian-bookworm") == base.reference
     assert parts.base_image("python:3.12") is None
-    assert built == [catalog.DEFAULT_BASE, "python-bookworm"]
