@@ -24,7 +24,7 @@ def members(session: int) -> set[int]:
         if state in (b"Z", b"X"):
             continue
         parents[int(name)] = int(parent)
-        if int(own) == session:
+        if session in (int(own), int(name)):  # its first process may not have begun the session yet
             found.add(int(name))
     size = -1
     while size != len(found):

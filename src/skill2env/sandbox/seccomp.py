@@ -1,10 +1,10 @@
 """System-call filters for sandboxes, as BPF programs that bubblewrap loads.
 
 Covers: nested namespaces, mounting, tracing, kernel keyrings, BPF, performance counters, userfaultfd, io_uring,
-modules, clocks, input into terminals (TIOCSTI), file leases, calls newer than this program, and every socket family and
-protocol but the usual ones of unix, IPv4, IPv6 and netlink: the others are not confined by a network namespace (vsock
-reaches the hypervisor) or need kernel code that no task wants. Does not cover: bugs of the kernel in the system calls
-that every program needs.
+modules, clocks, input into terminals (TIOCSTI), file leases, limits of other processes, calls newer than this program,
+and every socket family and protocol but the usual ones of unix, IPv4, IPv6 and netlink: the others are not confined by
+a network namespace (vsock reaches the hypervisor) or need kernel code that no task wants. Does not cover: bugs of the
+kernel in the system calls that every program needs.
 
 The filter holds in every process inside, because all of them descend from the first one.
 """
@@ -89,6 +89,9 @@ def program(*, fake_ownership: bool = False, pinned: bool = False, watched: bool
     for request in IOCTLS:
         rules.add_rule(refuse, "ioctl", pyseccomp.Arg(1, pyseccomp.MASKED_EQ, 0xFFFFFFFF, request))
     rules.add_rule(refuse, "fcntl", pyseccomp.Arg(1, pyseccomp.MASKED_EQ, 0xFFFFFFFF, LEASE))
+    # Not even root inside may cripple process 1.
+    other, given = pyseccomp.Arg(0, pyseccomp.GT, 0), pyseccomp.Arg(2, pyseccomp.NE, 0)
+    rules.add_rule(refuse, "prlimit64", other, given)
     if watched:
         rules.add_rule(refuse, "shmget", pyseccomp.Arg(1, pyseccomp.GT, SMALL_SHARED_BYTES))
         for name in UNSEEN_MEMORY:
