@@ -5,6 +5,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -81,6 +82,15 @@ def builder() -> ModuleType:
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(autouse=True)
+def _own_choice_of_containers() -> Iterator[None]:
+    """A test that chooses an engine chooses it for itself only."""
+    yield
+    containers = sys.modules.get("skill2env.sandbox.containers")
+    if containers is not None:
+        containers.use("namespace")
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from skill2env.config import RunConfig
 from skill2env.progress import Event, EventKind, Progress
 
 if TYPE_CHECKING:
+    from skill2env.harbor.sandboxes import SandboxChoice
     from skill2env.verify.gate import GateContext
 
 
@@ -54,26 +55,39 @@ class Parts:
             InfraError: it cannot be built.
         """
         from skill2env.sandbox.catalog import CATALOG
-        from skill2env.sandbox.rootfs import ensure_base
+        from skill2env.sandbox.containers import ensure_base
 
         def tell(text: str) -> None:
             self._progress(Event(EventKind.NOTE, "base image", text))
 
         with self._lock:
+            _ = self.sandbox  # decides who builds
             return ensure_base(name, progress=tell).reference if name in CATALOG else None
+
+    @cached_property
+    def sandbox(self) -> "SandboxChoice":
+        """Where trials run, images are built and skills are studied.
+
+        Raises:
+            UserError: the configuration names no such thing.
+            InfraError: it does not run here.
+        """
+        from skill2env.harbor.sandboxes import choose_sandbox
+
+        config = self._config.sandbox
+        with self._lock:
+            return choose_sandbox(config.kind, allow_unlimited=config.allow_unlimited)
 
     @cached_property
     def gates(self) -> "GateContext":
         """How gates run in this batch; evidence goes to a folder of each item (`gates_for`)."""
-        from skill2env.harbor.sandboxes import choose_sandbox
         from skill2env.verify.gate import GateContext
 
         config = self._config
         with self._lock:
             self._used_trials = True
-            sandbox = choose_sandbox(config.sandbox.kind, allow_unlimited=config.sandbox.allow_unlimited)
             return GateContext(
-                sandbox=sandbox,
+                sandbox=self.sandbox,
                 evidence=self._evidence,
                 oracle_repeats=config.verify.oracle_repeats,
                 infra_retries=config.verify.infra_retries,

@@ -9,6 +9,7 @@ from harbor.models.environment_type import EnvironmentType
 from harbor.models.trial.config import EnvironmentConfig
 
 from skill2env.errors import InfraError, UserError
+from skill2env.sandbox import containers
 from skill2env.sandbox.doctor import namespace_works as namespaces_work
 from skill2env.sandbox.engine import ENGINES, answers
 from skill2env.sandbox.images import ensure_base
@@ -107,7 +108,7 @@ def choose_sandbox(
     image_map: Mapping[str, str] | None = None,
     allow_unlimited: bool = False,
 ) -> SandboxChoice:
-    """The environment for a flag value.
+    """The environment for a flag value; builds and scans of this process follow it from now on.
 
     Args:
         kind: ``auto`` (ours where the machine allows it, else the first engine that answers), ``namespace``,
@@ -119,7 +120,20 @@ def choose_sandbox(
 
     Raises:
         UserError: no environment has that name.
+        InfraError: the engine is not installed.
     """
+    choice = _choose(kind, works, engine_answers, image_map, allow_unlimited)
+    containers.use(choice.name)
+    return choice
+
+
+def _choose(
+    kind: str,
+    works: Callable[[], bool],
+    engine_answers: Callable[[str], bool],
+    image_map: Mapping[str, str] | None,
+    allow_unlimited: bool,
+) -> SandboxChoice:
     if kind == "namespace" or (kind == "auto" and works()):
         return namespace_sandbox(image_map, allow_unlimited=allow_unlimited)
     if kind == "auto":

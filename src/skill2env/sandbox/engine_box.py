@@ -254,6 +254,19 @@ class EngineBox:
             where = Boundary.STORAGE if "No space left" in told else Boundary.SANDBOX
             raise InfraError(where, f"copying to {target} failed: {told}")
 
+    def unpack(self, archive: Iterator[bytes], target: str) -> None:
+        """Unpack a tar stream to a folder inside, made when it is missing.
+
+        Raises:
+            InfraError: it failed.
+        """
+        done = self._script(
+            engine_files.RECEIVE, target, "", stdin=archive, timeout_sec=_TRANSFER_TIMEOUT_SEC
+        )
+        if done.return_code:
+            told = done.stderr.decode(errors="replace").strip()[:500]
+            raise InfraError(Boundary.SANDBOX, f"unpacking to {target} failed: {told}")
+
     def get(
         self, source: str, target: Path, *, limit_bytes: int = transfer.LIMIT_BYTES, links: bool = False
     ) -> None:

@@ -95,7 +95,9 @@ class EngineImages:
         whole = digest_of(
             {"layers": stack.key, "env": dict(config.env), "workdir": config.workdir, "user": config.user}
         )
-        return BuiltImage(whole, bases[recipe.base], (), config, builder.tag(stack))
+        return BuiltImage(
+            whole, bases[recipe.base], (), config, builder.tag(stack), stacked=len(stack.layers)
+        )
 
     def _by_engine(
         self, context: Path, dockerfile: str, image_map: Mapping[str, str], timeout_sec: float

@@ -47,6 +47,13 @@ class BuiltImage:
     config: ImageConfig
     tag: str = ""
     """Name of the image in the engine that built it; empty where `layers` are what it is."""
+    stacked: int = 0
+    """How many layers an engine put on the base."""
+
+    @property
+    def height(self) -> int:
+        """How many layers lie on the base."""
+        return max(len(self.layers) - 1, self.stacked)
 
 
 def read_recipe(context: Path, *, dockerfile: str = "Dockerfile") -> Recipe:

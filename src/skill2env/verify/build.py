@@ -7,10 +7,11 @@ A build that fails twice the same way while the mirror answers is the task's fau
 from pathlib import Path
 
 from skill2env.errors import Boundary, InfraError
-from skill2env.sandbox.images import BuiltImage, build_image, resolve_image
+from skill2env.sandbox.containers import build_image, resolve_image
+from skill2env.sandbox.images import BuiltImage
 from skill2env.sandbox.instructions import BuildFailed, NeedsDocker
 from skill2env.verify.config import facts_of
-from skill2env.verify.gate import GateContext, Hit, Report, Subject
+from skill2env.verify.gate import BUILDING, GateContext, Hit, Report, Subject
 
 NAME = "build"
 LOG_LIMIT = 1024 * 1024
@@ -22,13 +23,15 @@ def check(subject: Subject, context: GateContext) -> Report:
     facts = facts_of(subject)
     if isinstance(facts, Hit):
         return Report([facts])
-    if context.sandbox.name != "namespace":
+    if context.sandbox.name not in BUILDING:
         return Report(not_run=f"{context.sandbox.name} builds the image within each trial")
     if facts.compose:
         return Report(not_run="compose services are built by an engine")
     environment = subject.task_dir / "environment"
     if facts.docker_image and not (environment / "Dockerfile").is_file():
-        subject.image = resolve_image(facts.docker_image, image_map=context.image_map)
+        subject.image = resolve_image(
+            facts.docker_image, image_map=context.image_map, kind=context.sandbox.name
+        )
         return Report(values={"base": subject.image.base.digest})
     built = _build(environment, context, facts.build_timeout_sec, "environment")
     if isinstance(built, Hit):
@@ -36,7 +39,7 @@ def check(subject: Subject, context: GateContext) -> Report:
     subject.image = built
     values: dict[str, float | int | str | bool | None] = {
         "base": built.base.digest,
-        "layers": len(built.layers) - 1,
+        "layers": built.height,
     }
     if facts.verifier_image and (subject.task_dir / "tests" / "Dockerfile").is_file():
         own = _build(subject.task_dir / "tests", context, facts.build_timeout_sec, "tests")
@@ -48,7 +51,8 @@ def check(subject: Subject, context: GateContext) -> Report:
 
 def _build(folder: Path, context: GateContext, timeout_sec: float, where: str) -> BuiltImage | Hit:
     def once() -> BuiltImage:
-        return build_image(folder, image_map=context.image_map, timeout_sec=timeout_sec)
+        kind = context.sandbox.name
+        return build_image(folder, image_map=context.image_map, timeout_sec=timeout_sec, kind=kind)
 
     try:
         return once()

@@ -1,5 +1,6 @@
 """What a gate is given, what it returns, and how that becomes a `GateResult`."""
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -10,12 +11,24 @@ from skill2env.harbor.limits import Timeouts
 from skill2env.harbor.outcome import TrialOutcome
 from skill2env.harbor.sandboxes import SandboxChoice
 from skill2env.harbor.task import TaskFacts
-from skill2env.records import Finding, GateOutcome, GateResult, Reason, Severity, TaskContract
+from skill2env.records import (
+    Finding,
+    GateOutcome,
+    GateResult,
+    ProbeResult,
+    Reason,
+    Severity,
+    TaskContract,
+)
 from skill2env.verify.machine import Machine
 from skill2env.verify.rules import Profile, rule_of
 
 if TYPE_CHECKING:
     from skill2env.sandbox.images import BuiltImage
+
+
+BUILDING = ("namespace", "docker", "podman")
+"""Sandboxes whose images we build, scan and compare ourselves; others build within each trial."""
 
 
 class Stage(StrEnum):
@@ -35,7 +48,9 @@ class Level(StrEnum):
     PAPER = "paper"
     """Nop and Oracle only, as the reference system does."""
     STANDARD = "standard"
-    """Every gate."""
+    """Every gate, with the probes that find most for their time."""
+    STRICT = "strict"
+    """Every gate with every probe, for benchmarks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +64,12 @@ class GateContext:
     """Image references of other people's Dockerfiles to names of our catalog."""
     network: bool = True
     """Whether a task that fails without the network it asks for may have it."""
+    level: Level = Level.STANDARD
+    """How many probes are run."""
+    every: bool = False
+    """Go on after a failing probe, to see everything at once."""
+    trials_at_once: int = 2
+    """Trials of one task beside each other."""
     oracle_repeats: int = 2
     """Runs of the reference solution in the task's own mode, the first one included."""
     infra_retries: int = 2
@@ -70,10 +91,18 @@ class Subject:
     """Given by `create`; None for published and foreign tasks."""
     facts: TaskFacts | None = None
     image: "BuiltImage | None" = None
+    trials: int = 0
+    """How many trials were run so far; several threads count."""
+    counting: threading.Lock = field(default_factory=threading.Lock, repr=False)
     online: bool = False
     """True once it has been run with the network that it asks for."""
     nop: TrialOutcome | None = None
     oracle: TrialOutcome | None = None
+
+    def count_trial(self) -> None:
+        """Note that a trial begins."""
+        with self.counting:
+            self.trials += 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +125,8 @@ class Report:
         default_factory=dict[str, float | int | str | bool | None]
     )
     """Normalised facts for the evidence digest: no logs, times or paths."""
+    probes: Sequence[ProbeResult] = ()
+    """What its probes said."""
     not_run: str = ""
     """Why the gate does not apply here; empty when it ran."""
     message: str = ""
@@ -113,7 +144,7 @@ class Gate:
     run: GateFunction
     """Raises `InfraError` when it cannot be decided."""
     stages: frozenset[Stage] = frozenset(Stage)
-    levels: frozenset[Level] = frozenset({Level.STANDARD})
+    levels: frozenset[Level] = frozenset({Level.STANDARD, Level.STRICT})
 
 
 def rejecting(hits: Sequence[Hit], profile: Profile) -> list[Hit]:
@@ -133,6 +164,7 @@ def to_result(gate: str, report: Report, profile: Profile) -> GateResult:
             outcome=GateOutcome.PASSED,
             findings=findings,
             values=dict(report.values),
+            probes=tuple(report.probes),
             message=report.message,
         )
     return GateResult(
@@ -142,6 +174,7 @@ def to_result(gate: str, report: Report, profile: Profile) -> GateResult:
         message=report.message or _sentence(findings[worst]),
         findings=findings,
         values=dict(report.values),
+        probes=tuple(report.probes),
     )
 
 

@@ -13,8 +13,9 @@ from importlib.resources import files
 from typing import Any
 
 from skill2env.errors import Boundary, InfraError
-from skill2env.sandbox.session import Bind, ResourceLimits, Sandbox, SandboxSpec
-from skill2env.verify.gate import GateContext, Hit, Report, Subject
+from skill2env.sandbox.containers import open_layers
+from skill2env.sandbox.limits import ResourceLimits
+from skill2env.verify.gate import BUILDING, GateContext, Hit, Report, Subject
 from skill2env.verify.private import private_files, to_json
 
 TIMEOUT_SEC = 300.0
@@ -35,21 +36,17 @@ _CODES = frozenset(
 def check(subject: Subject, context: GateContext) -> Report:
     """Scan the layers above the base."""
     if subject.image is None:
-        if context.sandbox.name == "namespace":
+        if context.sandbox.name in BUILDING:
             return Report(not_run="there is no image to scan")
         return Report([Hit("leak-not-scanned", f"images of {context.sandbox.name} are not scanned")])
-    layers = subject.image.layers[1:]
-    binds = tuple(Bind(layer, f"/mnt/layer-{number}") for number, layer in enumerate(layers))
-    request = {"layers": [bind.target for bind in binds], "private": to_json(private_files(subject.task_dir))}
-    spec = SandboxSpec(
-        layers=subject.image.layers[:1],
-        binds=binds,
-        limits=ResourceLimits(memory_mb=MEMORY_MB),
-        hostname="leak-scan",
-    )
+    if not subject.image.base.name:
+        return Report([Hit("leak-not-scanned", "which layers belong to a foreign base image is not known")])
     script = files("skill2env.verify").joinpath("leak_scanner.py").read_text(encoding="utf-8")
-    with Sandbox(spec) as sandbox:
-        done = sandbox.exec(
+    limits = ResourceLimits(memory_mb=MEMORY_MB)
+    kind = context.sandbox.name
+    with open_layers(subject.image, limits=limits, hostname="leak-scan", kind=kind) as (box, layers):
+        request = {"layers": layers, "private": to_json(private_files(subject.task_dir))}
+        done = box.exec(
             ["/usr/bin/python3", "-I", "-S", "-B", "-c", script],
             stdin=json.dumps(request).encode(),
             timeout_sec=TIMEOUT_SEC,
@@ -57,7 +54,7 @@ def check(subject: Subject, context: GateContext) -> Report:
     if done.return_code:
         tail = done.stderr.decode("utf-8", errors="replace").strip().splitlines()[-1:]
         raise InfraError(Boundary.SANDBOX, f"the leak scan failed ({done.return_code}): {''.join(tail)}")
-    return Report(_hits(json.loads(done.stdout)), {"layers": len(layers)})
+    return Report(_hits(json.loads(done.stdout)), {"layers": subject.image.height})
 
 
 def _hits(found: Any) -> list[Hit]:

@@ -52,7 +52,9 @@ def read(path: Path, limit: int) -> bytes | None:
 
 
 def is_whiteout(path: Path) -> bool:
-    """Whether overlayfs marks the name as deleted."""
+    """Whether overlayfs, or the archive of an engine, marks the name as deleted."""
+    if os.path.lexists(path.parent / (".wh." + path.name)):
+        return True
     try:
         status = path.lstat()
     except OSError:

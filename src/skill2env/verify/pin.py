@@ -11,6 +11,8 @@ def check(subject: Subject, context: GateContext) -> Report:
     """Compare the two digests; a reference that the caller has mapped to our base is run as that base."""
     if subject.image is None:
         return Report(not_run="the image was not built by this gate sequence")
+    if not subject.image.base.name:
+        return Report(not_run="the image stands on none of the catalog")
     text = read_text(subject.task_dir / WHERE)
     written = base_reference(text) if text is not None else ""
     _, _, digest = written.rpartition("@")

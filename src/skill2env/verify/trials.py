@@ -10,13 +10,16 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from skill2env.errors import Boundary, InfraError
 from skill2env.harbor.outcome import TrialOutcome, TrialPhase
 from skill2env.harbor.rewards import TOLERANCE, TOTAL, Reward, RewardProblem, mean
+from skill2env.harbor.sandboxes import SandboxChoice
 from skill2env.harbor.trial import run_trial
+from skill2env.sandbox.conditions import Conditions, NotApplicable
 from skill2env.verify.config import facts_of
-from skill2env.verify.gate import GateContext, GateFunction, Hit, Report, Subject, rejecting
+from skill2env.verify.gate import BUILDING, GateContext, GateFunction, Hit, Report, Subject, rejecting
 from skill2env.verify.metrics import MAX_METRICS, metric_sources
 from skill2env.verify.rules import Profile
 
@@ -26,10 +29,19 @@ _REWARD_FAILURES = frozenset(
 """Exceptions by which Harbor refuses a reward; `Reward.problems` says it more exactly."""
 
 _MORE_TRIES = 2
+USUAL = Conditions()
 
 
 def judged_trial(
-    subject: Subject, context: GateContext, agent: str, *, folder: str, label: str, mode: str | None = None
+    subject: Subject,
+    context: GateContext,
+    agent: str,
+    *,
+    folder: str,
+    label: str,
+    mode: str | None = None,
+    conditions: Conditions = USUAL,
+    agent_kwargs: dict[str, Any] | None = None,
 ) -> TrialOutcome:
     """Run `agent` until its outcome says something about the task.
 
@@ -40,21 +52,27 @@ def judged_trial(
         folder: folder below the evidence folder, the gate's name.
         label: name of the trial's folder below that.
         mode: verifier mode, None for the task's own.
+        conditions: unusual surroundings.
+        agent_kwargs: see `run_trial`.
 
     Raises:
+        NotApplicable: the conditions cannot be made in this image or this sandbox.
         InfraError: the machine failed, or failed differently each time.
     """
+    sandbox = _under(context.sandbox, conditions)
     _refuse_host_variables(subject)
 
     def once() -> TrialOutcome:
+        subject.count_trial()
         outcome = run_trial(
             subject.task_dir,
             agent,
-            environment=context.sandbox,
+            environment=sandbox,
             trials_dir=context.evidence / folder,
             mode=mode,
             offline=runs_offline(subject, context),
             timeouts=context.timeouts,
+            agent_kwargs=agent_kwargs,
         )
         return _file(outcome, context.evidence / folder / label)
 
@@ -64,6 +82,15 @@ def judged_trial(
         with context.machine.alone():
             return once()
     return _until_certain(outcome, context, once)
+
+
+def _under(sandbox: SandboxChoice, conditions: Conditions) -> SandboxChoice:
+    if conditions == USUAL:
+        return sandbox
+    if sandbox.name not in BUILDING:
+        raise NotApplicable(f"{sandbox.name} has no way to change a trial's surroundings")
+    kwargs = {**sandbox.kwargs, "conditions": conditions.model_dump(exclude_defaults=True)}
+    return dataclasses.replace(sandbox, kwargs=kwargs)
 
 
 def _refuse_host_variables(subject: Subject) -> None:
@@ -83,7 +110,7 @@ def _refuse_host_variables(subject: Subject) -> None:
 def runs_offline(subject: Subject, context: GateContext) -> bool:
     """Whether a task that asks for a network is run without one: most need none, and offline runs repeat."""
     facts = facts_of(subject)
-    if subject.online or isinstance(facts, Hit) or context.sandbox.name != "namespace":
+    if subject.online or isinstance(facts, Hit) or context.sandbox.name not in BUILDING:
         return False
     return any(mode != "no-network" for mode in facts.networks.values())
 

@@ -10,8 +10,9 @@ from skill2env.authors.code.bench import SandboxBench
 from skill2env.authors.code.understand import Project, understand
 from skill2env.ingest import load_skill
 from skill2env.records import Skill
+from skill2env.sandbox.catalog import DEFAULT_BASE
 from skill2env.sandbox.doctor import namespace_works
-from skill2env.sandbox.images import ensure_base
+from skill2env.sandbox.images import ensure_base, resolve_image
 
 SKILL_MD = """
 ---
@@ -199,5 +200,6 @@ def base_layers() -> tuple[Path, ...]:
 
 @pytest.fixture
 def bench(base_layers: tuple[Path, ...]) -> Iterator[SandboxBench]:
-    with SandboxBench(base_layers) as started:
+    del base_layers
+    with SandboxBench(resolve_image(DEFAULT_BASE)) as started:
         yield started

@@ -15,7 +15,7 @@ from skill2env.authors.code.bench import Bench, BenchFailed, SandboxBench
 from skill2env.authors.code.contract import contract_files, solution_files, write_files
 from skill2env.authors.code.design import Design, Level, broken_texts, design, level_of
 from skill2env.authors.code.report import Shown, write_reports
-from skill2env.authors.code.study import Study, planning_layers, source_digest, study
+from skill2env.authors.code.study import Study, planning_image, source_digest, study
 from skill2env.authors.code.workflows import groups, workflow
 from skill2env.authors.protocol import CreateReply, CreateRequest, PlanReply, PlanRequest
 from skill2env.errors import Boundary, boundary
@@ -160,7 +160,7 @@ class CodeAuthor:
         why = (
             f"no set of {level.faults} faults in {spec.workflow.name} leaves enough to show and to hold back"
         )
-        with SandboxBench(planning_layers()) as bench:
+        with SandboxBench(planning_image()) as bench:
             bench.put_tree(dict(found.project.files), "/project/original")
             for attempt in range(ATTEMPTS):
                 try:

@@ -11,7 +11,9 @@ from tempfile import TemporaryDirectory
 from typing import Any, Protocol, Self
 
 from skill2env.errors import Boundary, InfraError
-from skill2env.sandbox.session import ResourceLimits, Sandbox, SandboxSpec
+from skill2env.sandbox.containers import open_box
+from skill2env.sandbox.images import BuiltImage
+from skill2env.sandbox.limits import ResourceLimits
 
 HELPERS = ("tagged_values.py", "child.py", "recorder.py", "tracer.py")
 TOOLS = "/opt/skill2env"
@@ -44,11 +46,11 @@ class Bench(Protocol):
 
 
 class SandboxBench:
-    """A `Bench` on one sandbox over the given root layers."""
+    """A `Bench` on one sandbox over an image."""
 
-    def __init__(self, layers: tuple[Path, ...]) -> None:
+    def __init__(self, image: BuiltImage) -> None:
         limits = ResourceLimits(memory_mb=2048, pids=512)
-        self._sandbox = Sandbox(SandboxSpec(layers=layers, limits=limits, hostname="planning"))
+        self._sandbox = open_box(image, limits=limits, hostname="planning")
 
     def __enter__(self) -> Self:
         self._sandbox.start()
@@ -86,7 +88,7 @@ class SandboxBench:
             BenchFailed: it ran out of time.
             InfraError: the sandbox failed.
         """
-        user = USER if self._sandbox.identity.several_users else None
+        user = USER if self._sandbox.several_users else None
         done = self._sandbox.exec(
             argv, cwd=cwd, env=env, user=user, stdin=stdin, timeout_sec=timeout_sec, output_limit=256 * 2**20
         )

@@ -24,7 +24,8 @@ from skill2env.authors.code.faults.sites import Site, find_sites
 from skill2env.authors.code.understand import Project, understand
 from skill2env.errors import Boundary, InfraError
 from skill2env.records import Skill, Skipped, SkipReason, digest_of
-from skill2env.sandbox.images import BuildFailed, build_image, ensure_base
+from skill2env.sandbox.containers import build_image, ensure_base
+from skill2env.sandbox.images import BuildFailed, BuiltImage
 from skill2env.store.files import storage, write_bytes
 
 MIN_CASES = 16
@@ -61,8 +62,8 @@ def source_digest() -> str:
     return digest_of(walk(resources.files("skill2env.authors.code"), ""))
 
 
-def planning_layers() -> tuple[Path, ...]:
-    """Root layers of the planning sandbox: built on first use, then cached by content.
+def planning_image() -> BuiltImage:
+    """Image of the planning sandbox: built on first use, then cached by content.
 
     Raises:
         InfraError: the image cannot be built here.
@@ -70,7 +71,7 @@ def planning_layers() -> tuple[Path, ...]:
     with TemporaryDirectory(prefix="skill2env-") as folder:
         (Path(folder) / "Dockerfile").write_text(PLANNING_DOCKERFILE, encoding="utf-8")
         try:
-            return build_image(Path(folder)).layers
+            return build_image(Path(folder))
         except BuildFailed as failure:
             raise InfraError(Boundary.BUILD, f"the planning image does not build: {failure}") from failure
 
@@ -115,7 +116,7 @@ def _no_code(skill: Skill, project: Project) -> str:
 
 def _study(skill: Skill, skill_dir: Path, project: Project) -> Study | Skipped:
     try:
-        with SandboxBench(planning_layers()) as bench:
+        with SandboxBench(planning_image()) as bench:
             life = bring_to_life(bench, project, skill, skill_dir)
             behaviour = record(bench, project, life.calls)
             if len(behaviour.cases) < MIN_CASES:
