@@ -444,6 +444,28 @@ class Reason(StrEnum):
     """The verifier exceeds its time limit."""
     UNSTABLE = "unstable"
     """The same run gives different rewards when repeated or in the other verifier mode."""
+    STATEFUL = "stateful"
+    """Grading changes what the next grading says, or the solution cannot be run twice."""
+    SURROUNDINGS = "surroundings"
+    """The reference solution loses reward under another clock, zone, locale, machine, folder or hash seed."""
+    BRITTLE = "brittle"
+    """Output of equal meaning in another form loses reward, and no sentence of the instruction asks for the form."""
+    CHEATABLE = "cheatable"
+    """A run that does not do the work earns more than 0 on at least one metric."""
+    WEAK_VERIFIER = "weak_verifier"
+    """Most wrong versions of the reference solution still earn full reward."""
+    ALTERNATIVE_FAILED = "alternative_failed"
+    """Another right solution that the task ships does not earn 1 on every metric."""
+    UNDECLARED = "undeclared"
+    """The verifier demands a path or a name that neither the instruction nor the world states."""
+    SOLUTION_GIVEN = "solution_given"
+    """The instruction contains the solution, or the solution does not do the work."""
+    NETWORK_NEEDED = "network_needed"
+    """Solving or grading fetches or installs something when the task runs."""
+    INJECTION = "injection"
+    """A text that the agent reads gives orders to the reader beyond the task."""
+    SECRET = "secret"
+    """A file holds what looks like a working credential."""
     FREEZE_BROKEN = "freeze_broken"
     """A session tried to change the sealed contract."""
     SOLUTION_EXHAUSTED = "solution_exhausted"
@@ -467,6 +489,29 @@ class GateOutcome(StrEnum):
     """An earlier gate ended the sequence, or the gate does not apply (message says which)."""
 
 
+class ProbeOutcome(StrEnum):
+    """How one probe of a gate ended. Never averaged: what is unknown is no pass."""
+
+    PASSED = "passed"
+    """The task bore it."""
+    FAILED = "failed"
+    """It did not."""
+    NOT_APPLICABLE = "not_applicable"
+    """The probe does not bite on this task or in this image (the message says why)."""
+    ERROR = "error"
+    """The surroundings failed; run again."""
+
+
+class ProbeResult(Record):
+    """What one probe said."""
+
+    probe: str
+    outcome: ProbeOutcome
+    message: str = ""
+    values: dict[str, float | int | str | bool | None] = Field(default_factory=dict)
+    """Normalised facts only, as in `GateResult`."""
+
+
 class GateResult(Record):
     """What one gate said."""
 
@@ -477,6 +522,8 @@ class GateResult(Record):
     findings: tuple[Finding, ...] = ()
     values: dict[str, float | int | str | bool | None] = Field(default_factory=dict)
     """Normalised facts only (metric values, exit codes, digests): never logs, times or paths."""
+    probes: tuple[ProbeResult, ...] = ()
+    """What its probes said, in order; empty for gates without probes."""
     evidence: str = ""
     """Folder with logs, relative to the evidence root; empty when none was kept."""
     seconds: float = 0.0
@@ -491,6 +538,7 @@ class GateResult(Record):
                 "reason": self.reason,
                 "findings": sorted((f.code, f.where) for f in self.findings),
                 "values": self.values,
+                **({"probes": [(p.probe, p.outcome, p.values) for p in self.probes]} if self.probes else {}),
             }
         )
 

@@ -42,6 +42,7 @@ class LevelOption(StrEnum):
 
     PAPER = "paper"
     STANDARD = "standard"
+    STRICT = "strict"
 
 
 class FailOn(StrEnum):
@@ -71,7 +72,7 @@ def verify(
     ] = None,
     workers: Annotated[int, typer.Option(min=1, max=256, help="Tasks verified at once.")] = 2,
     level: Annotated[
-        LevelOption, typer.Option(help="Every gate, or Nop and Oracle only.")
+        LevelOption, typer.Option(help="Nop and Oracle only, every gate, or every gate with every probe.")
     ] = LevelOption.STANDARD,
     repeats: Annotated[int, typer.Option(min=1, max=20, help="Oracle runs in the task's own mode.")] = 2,
     every: Annotated[

@@ -3,6 +3,7 @@
 import shutil
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from skill2env.errors import InfraError
@@ -68,7 +69,7 @@ def verify(
         task_dir: a task directory, of any quality.
         profile: how strictly findings are read.
         context: where trials run and evidence is kept.
-        level: every gate, or only Nop and Oracle.
+        level: how much is checked.
         contract: what the contract session said; None reads ``[metadata.skill2env]``.
         all_gates: go on after a rejection, to see everything at once. Gates that need what failed are not run.
         progress: called with each gate's name before it runs.
@@ -77,6 +78,7 @@ def verify(
         Accepted, rejected for the first rejecting gate's reason, or infra. Never raises for a bad task.
     """
     subject = Subject(task_dir, profile, Stage.TASK, contract)
+    context = replace(context, level=level, every=all_gates)
     return _run(subject, context, level=level, all_gates=all_gates, progress=progress)
 
 
