@@ -1,7 +1,7 @@
 # Every target does its own set-up (scripts/setup.sh), so on a fresh machine `make demo` and `make test` just work.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format docs lock hooks clean distclean
+.PHONY: help setup demo test conformance check format docs lock hooks clean distclean
 
 # Harbor and litellm phone home unless told not to.
 export HARBOR_TELEMETRY := 0
@@ -25,6 +25,10 @@ demo: setup ## compile the example skills and real third-party skills into out/d
 
 test: setup ## run every test that this machine can run
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
+
+conformance: setup ## compare the namespace sandbox with docker and podman, case by case and task by task
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests/sandbox/conformance tests/sandbox/test_engine.py $(ARGS)
+	@$(BIN)/python benchmarks/conformance.py --workers $(JOBS)
 
 check: setup ## formatting, lint, types, import direction, generated docs, links
 	@$(BIN)/ruff format --check $(SOURCES)
