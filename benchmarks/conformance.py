@@ -1,6 +1,6 @@
 """Gatebench in the namespace sandbox and in each engine that answers, metric by metric.
 
-    .venv/bin/python benchmarks/conformance.py [FOLDER] [--workers 2] [--only TASK,TASK]
+    .venv/bin/python benchmarks/conformance.py [FOLDER] [--workers 2] [--only TASK,TASK] [--engines docker,podman]
 
 Runs the Oracle and the Nop of every task in each of them and prints a table. Exit code 1 when two sandboxes disagree on
 a reward, or one of them fails where another one does not. Tasks labelled as flaky may disagree.
@@ -62,12 +62,19 @@ def main() -> int:
     parser.add_argument("folder", nargs="?", type=Path, default=default)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--only", default="", help="names of tasks, separated by commas")
+    parser.add_argument(
+        "--engines", default=",".join(ENGINES), help="of these, the ones that answer are compared"
+    )
     arguments = parser.parse_args()
     labels = {item["id"]: item["kind"] for item in json.loads((arguments.folder / "labels.json").read_text())}
     image_map = {UNPINNED: "debian-bookworm"}
     choices = [
         namespace_sandbox(image_map),
-        *(engine_sandbox(name, image_map) for name in ENGINES if answers(name)),
+        *(
+            engine_sandbox(name, image_map)
+            for name in ENGINES
+            if name in arguments.engines.split(",") and answers(name)
+        ),
     ]
     only = set(filter(None, arguments.only.split(",")))
     wrong = 0

@@ -1,9 +1,12 @@
 """docker and podman beside the conformance suite: images, keys, leftovers, and whole trials."""
 
 import os
+import shutil
+import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,6 +22,7 @@ from skill2env.sandbox.engine_box import EngineBox
 from skill2env.sandbox.engine_build import rewrite
 from skill2env.sandbox.engine_command import passed
 from skill2env.sandbox.engine_images import engine_images
+from skill2env.sandbox.engine_push import push_image
 from skill2env.sandbox.engine_spec import EngineSpec, run_options
 from skill2env.sandbox.engine_sweep import is_orphan, owner_label, sweep
 from skill2env.sandbox.images import build_image
@@ -233,3 +237,45 @@ def test_whole_trials(builder: object, docker: Engine, tmp_path: Path, mode: str
     assert (
         docker.call("ps", "--all", "--quiet", "--filter", f"label=skill2env.owner={owner_label()}") == before
     )
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Iterator[str]:
+    """A registry on this machine."""
+    program = shutil.which("docker-registry")
+    if program is None:
+        pytest.skip("docker-registry is not installed")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    settings = tmp_path / "registry.yml"
+    settings.write_text(
+        f"version: 0.1\nstorage: {{filesystem: {{rootdirectory: {tmp_path}/registry}}}}\n"
+        f"http: {{addr: '127.0.0.1:{port}'}}\nlog: {{level: error}}\n"
+    )
+    with subprocess.Popen(
+        [program, "serve", str(settings)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        for _ in range(100):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.1)
+        yield f"localhost:{port}"
+        process.terminate()
+
+
+@pytest.mark.docker
+def test_a_pushed_image_runs_as_it_was_built(docker: Engine, registry: str, tmp_path: Path) -> None:
+    config = 'ENV A="quote \\" dollar \\$x"\nENTRYPOINT ["/usr/bin/env"]\nCMD ["true"]\n'
+    built = engine_images(docker).build(context(tmp_path / "context", DOCKERFILE + config))
+    reference = push_image(docker, built, f"{registry}/tasks/one")
+    assert reference.startswith(f"{registry}/tasks/one@sha256:")
+    docker.call("rmi", f"{registry}/tasks/one:{built.key.removeprefix('sha256:')[:16]}")
+    pulled = engine_images(docker).resolve(reference)
+    assert (pulled.config.user, pulled.config.workdir) == ("agent", "/app")
+    assert pulled.config.entrypoint == ("/usr/bin/env",)
+    assert {**pulled.config.env, **built.config.env} == pulled.config.env
+    assert built.config.env["A"] == 'quote " dollar $x'
+    with EngineBox(docker, EngineSpec(pulled.tag)) as box:
+        assert box.exec(["cat", "/app/data.txt"]).stdout == b"data\n"
