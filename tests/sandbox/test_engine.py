@@ -6,11 +6,14 @@ import socket
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+from skill2env.cli.main import run
 from skill2env.errors import InfraError
 from skill2env.harbor.sandboxes import engine_sandbox
 from skill2env.harbor.trial import run_trial
@@ -279,3 +282,20 @@ def test_a_pushed_image_runs_as_it_was_built(docker: Engine, registry: str, tmp_
     assert built.config.env["A"] == 'quote " dollar $x'
     with EngineBox(docker, EngineSpec(pulled.tag)) as box:
         assert box.exec(["cat", "/app/data.txt"]).stdout == b"data\n"
+
+
+@pytest.mark.docker
+def test_tasks_that_name_their_images(
+    builder: ModuleType, docker: Engine, registry: str, tmp_path: Path
+) -> None:
+    base = ensure_engine_base(docker)
+    task = builder.build_task(tmp_path / "tasks/one", reference=base.reference)
+    assert run(
+        ["dataset", "push-images", str(tmp_path / "tasks"), f"{registry}/t", "--out", str(tmp_path / "out")]
+    ) == 0
+    copy = tmp_path / "out/one"
+    reference = tomllib.loads((copy / "task.toml").read_text())["environment"]["docker_image"]
+    assert reference.startswith(f"{registry}/t/one@sha256:")
+    assert "docker_image" not in (task / "task.toml").read_text()
+    outcome = run_trial(copy, "oracle", environment=engine_sandbox("docker"), trials_dir=tmp_path / "trials")
+    assert outcome.rewards == {"sum": 1.0, "largest": 1.0, "reward": 1.0}

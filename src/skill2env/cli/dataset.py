@@ -96,6 +96,37 @@ def drop(
     print(f"{state.name} is now {state.version} with {len(state.entries)} tasks")
 
 
+@app.command("push-images")
+def push_images(
+    dataset: Annotated[
+        Path, typer.Argument(help="Dataset folder, or any folder of tasks.", show_default=False)
+    ],
+    registry: Annotated[
+        str, typer.Argument(help="Host and prefix, as localhost:5000/tasks.", show_default=False)
+    ],
+    *,
+    out: Annotated[Path, typer.Option(help="New folder for the copies.", show_default=False)],
+    engine: Annotated[str, typer.Option(help="'docker' or 'podman': builds and pushes.")] = "docker",
+    as_json: AsJson = False,
+) -> None:
+    """Push each task's image, and write copies of the tasks that name it by digest.
+
+    For trainers that take docker_image and build no Dockerfile.
+    """
+    if engine not in ("docker", "podman"):
+        raise UserError(f"--engine {engine} is not known", hint="'docker' or 'podman'")
+    from skill2env.publish.images import push_images as push_all
+    from skill2env.verify.many import find_tasks
+
+    def tell(text: str) -> None:
+        if not as_json:
+            print(text)
+
+    found = push_all(find_tasks([dataset]), registry, out, kind=engine, progress=tell)
+    if as_json:
+        print_json({"images": found})
+
+
 @app.command()
 def push(
     dataset: Folder,

@@ -8,6 +8,7 @@ cover task.toml and none of our other files.
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from harbor.models.task.config import (
@@ -114,6 +115,22 @@ def _gate_facts(gates: Sequence[GateResult]) -> list[dict[str, str]]:
         {"gate": gate.gate, "outcome": gate.outcome.value, "evidence": gate.evidence_digest()}
         for gate in gates
     ]
+
+
+def name_image(path: Path, reference: str) -> None:
+    """Let a task.toml name a ready-made image for the agent's environment.
+
+    Args:
+        path: the file; written again in Harbor's own form.
+        reference: with digest.
+
+    Raises:
+        ValueError: it is not valid.
+        OSError: it cannot be read or written.
+    """
+    config = TaskConfig.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    config.environment.docker_image = reference
+    path.write_text(dump_config(config), encoding="utf-8")
 
 
 def dump_config(config: TaskConfig) -> str:
