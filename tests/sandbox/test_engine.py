@@ -290,9 +290,19 @@ def test_tasks_that_name_their_images(
 ) -> None:
     base = ensure_engine_base(docker)
     task = builder.build_task(tmp_path / "tasks/one", reference=base.reference)
-    assert run(
-        ["dataset", "push-images", str(tmp_path / "tasks"), f"{registry}/t", "--out", str(tmp_path / "out")]
-    ) == 0
+    assert (
+        run(
+            [
+                "dataset",
+                "push-images",
+                str(tmp_path / "tasks"),
+                f"{registry}/t",
+                "--out",
+                str(tmp_path / "out"),
+            ]
+        )
+        == 0
+    )
     copy = tmp_path / "out/one"
     reference = tomllib.loads((copy / "task.toml").read_text())["environment"]["docker_image"]
     assert reference.startswith(f"{registry}/t/one@sha256:")
