@@ -12,6 +12,7 @@ from harbor.agents.options import AgentOptions
 from harbor.environments.base import BaseEnvironment
 from harbor.models.agent.context import AgentContext
 from harbor.models.trial.paths import EnvironmentPaths
+from harbor.utils.env import resolve_env_vars
 from harbor.utils.scripts import quote_shell_arg
 
 SCRIPT_AGENT = "skill2env.harbor.agents:ScriptAgent"
@@ -32,6 +33,10 @@ class ScriptOptions(AgentOptions):
     """Where the files lie in the container while the script runs."""
     keep: bool = False
     """Leave the files at `target` when the script has ended."""
+    env: dict[str, str] = {}
+    """Variables of the script, as ``[solution.env]`` gives them to the reference solution."""
+    limit_sec: int = 0
+    """Kill the script after so many seconds (its exit code is 137 then); 0 for the agent's own limit."""
 
 
 class ScriptAgent(BaseAgent):
@@ -76,7 +81,11 @@ class ScriptAgent(BaseAgent):
             f"chmod -R a+rX {target} && chmod a+x {self._quoted(environment, script)}", user="root"
         )
         log = str(EnvironmentPaths.for_os(environment.os).agent_dir / OUTPUT_FILE)
-        result = await environment.exec(f"({self._quoted(environment, script)}) > {log} 2>&1")
+        limit = f"timeout -s KILL {options.limit_sec} " if options.limit_sec else ""
+        result = await environment.exec(
+            f"({limit}{self._quoted(environment, script)}) > {log} 2>&1",
+            env={"DEBIAN_FRONTEND": "noninteractive", **resolve_env_vars(options.env)},
+        )
         await self._finish(environment, log, result.return_code)
         if not options.keep:
             await environment.exec(f"rm -rf -- {target}", user="root")

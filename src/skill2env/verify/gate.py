@@ -24,7 +24,9 @@ from skill2env.verify.machine import Machine
 from skill2env.verify.rules import Profile, rule_of
 
 if TYPE_CHECKING:
+    from skill2env.sandbox.conditions import NotApplicable
     from skill2env.sandbox.images import BuiltImage
+    from skill2env.verify.study import Study
 
 
 BUILDING = ("namespace", "docker", "podman")
@@ -98,6 +100,9 @@ class Subject:
     """True once it has been run with the network that it asks for."""
     nop: TrialOutcome | None = None
     oracle: TrialOutcome | None = None
+    study: "Study | NotApplicable | None" = None
+    """What `study_of` learned, or why it cannot."""
+    studying: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def count_trial(self) -> None:
         """Note that a trial begins."""

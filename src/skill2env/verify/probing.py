@@ -51,6 +51,7 @@ class Asking:
         mode: str | None = None,
         conditions: Conditions = USUAL,
         agent_kwargs: dict[str, Any] | None = None,
+        patient: bool = True,
     ) -> TrialOutcome:
         """Run a trial of this probe; `label` tells several of them apart, the rest is as for `judged_trial`."""
         return judged_trial(
@@ -62,6 +63,7 @@ class Asking:
             mode=mode,
             conditions=conditions,
             agent_kwargs=agent_kwargs,
+            patient=patient,
         )
 
 

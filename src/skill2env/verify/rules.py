@@ -134,6 +134,17 @@ _TRIALS = (
     Rule("unstable", Reason.UNSTABLE, E, E, "Remove chance, time and set order from the verifier and the solution."),
 )
 
+_CHEATS = (
+    Rule("cheat", Reason.CHEATABLE, E, E, "Make the verifier compare what was delivered with a truth of its own, out of the agent's reach."),
+    Rule("cheat-share", Reason.CHEATABLE, E, W, "Give no share of a metric for what can be written without doing the work."),
+    Rule("cheat-truth", Reason.CHEATABLE, E, E, "Recompute the truth from private copies of the inputs in tests/, never from files that the agent may change."),
+    Rule("cheat-status", Reason.CHEATABLE, E, E, "Check the work itself; a file in which the agent says that it is done proves nothing."),
+    Rule("cheat-link", Reason.CHEATABLE, E, W, "Refuse links among what was delivered: they may point to the verifier's own files."),
+    Rule("cheat-wait", Reason.CHEATABLE, W, W, "Read only regular files, and run what was delivered with a time limit."),
+    Rule("cheat-root", Reason.CHEATABLE, W, W, "Run the agent as an unprivileged user, or the verifier in a container of its own."),
+    Rule("verifier-weak", Reason.WEAK_VERIFIER, E, E, "Compare whole results with recomputed ones until wrong solutions lose reward; the evidence lists those that did not."),
+)
+
 _BOTH = {
     RewardProblem.BOOLEAN: (E, W),
     RewardProblem.DUPLICATE: (E, W),
@@ -156,7 +167,17 @@ _LINT = (
 )
 # fmt: on
 
-RULES: tuple[Rule, ...] = (*_FILES, *_CONFIG, *_TEXTS, *_DOCKERFILE, *_LINT, *_IMAGE, *_TRIALS, *_REWARD)
+RULES: tuple[Rule, ...] = (
+    *_FILES,
+    *_CONFIG,
+    *_TEXTS,
+    *_DOCKERFILE,
+    *_LINT,
+    *_IMAGE,
+    *_TRIALS,
+    *_CHEATS,
+    *_REWARD,
+)
 """All rules, in the order of the gates that check them."""
 
 

@@ -42,6 +42,7 @@ def judged_trial(
     mode: str | None = None,
     conditions: Conditions = USUAL,
     agent_kwargs: dict[str, Any] | None = None,
+    patient: bool = True,
 ) -> TrialOutcome:
     """Run `agent` until its outcome says something about the task.
 
@@ -54,6 +55,7 @@ def judged_trial(
         mode: verifier mode, None for the task's own.
         conditions: unusual surroundings.
         agent_kwargs: see `run_trial`.
+        patient: False takes a time-out at its word, for runs that are expected to hang.
 
     Raises:
         NotApplicable: the conditions cannot be made in this image or this sandbox.
@@ -78,7 +80,7 @@ def judged_trial(
 
     with context.machine.shared():
         outcome = once()
-    if outcome.failure is not None and outcome.failure.timed_out and not outcome.suspect:
+    if outcome.failure is not None and outcome.failure.timed_out and not outcome.suspect and patient:
         with context.machine.alone():
             return once()
     return _until_certain(outcome, context, once)
