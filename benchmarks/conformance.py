@@ -104,9 +104,8 @@ def main() -> int:
                     for kind, value in results.items():
                         if value != first:
                             print(f"{'':31} {kind}: {value}")
-    print(
-        f"\n{len(tasks)} tasks in {', '.join(choice.name for choice in choices)}: {wrong} differences or sound tasks without a reward"
-    )
+    kinds = ", ".join(choice.name for choice in choices)
+    print(f"\n{len(tasks)} tasks in {kinds}: {wrong} differences or sound tasks without a reward")
     return 1 if wrong else 0
 
 
