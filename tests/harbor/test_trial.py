@@ -187,12 +187,12 @@ def test_task_that_cannot_be_loaded(
     assert outcome.failure.phase is TrialPhase.CREATE
 
 
-def test_open_network_is_not_the_tasks_fault(task: Make, trial: Run) -> None:
+def test_an_open_network_is_logged_and_can_be_withheld(task: Make, trial: Run) -> None:
     folder = task(config=lambda text: text.replace("no-network", "public"))
-    with pytest.raises(InfraError, match="network") as caught:
-        trial(folder, "nop")
-    assert not caught.value.transient
-    assert trial(folder, "nop", offline=True).reward().metrics == NONE
+    with_network, without = trial(folder, "nop"), trial(folder, "nop", offline=True)
+    assert with_network.reward().metrics == without.reward().metrics == NONE
+    assert list(with_network.folder.glob("network-*.jsonl")), "what it asked for is on record"
+    assert not list(without.folder.glob("network-*.jsonl"))
 
 
 def test_unknown_base_image_keeps_its_boundary(task: Make, trial: Run) -> None:
