@@ -11,12 +11,15 @@ from harbor.models.task.config import NetworkMode
 
 from skill2env.errors import Boundary, InfraError
 from skill2env.sandbox.box import Box, Running
+from skill2env.sandbox.collected import cut_rewards, fetch_without
 from skill2env.sandbox.command import ExecOutcome
 from skill2env.sandbox.guest import PathKind
 from skill2env.sandbox.images import BuiltImage
 from skill2env.sandbox.network import Network
 from skill2env.sandbox.off_loop import off_loop
+from skill2env.sandbox.transfer import LIMIT_BYTES
 
+_LIMIT_WITH_EXCLUDED = 4 * LIMIT_BYTES
 ROOT_USERS = frozenset({None, "", "root", "0", 0})
 
 
@@ -159,9 +162,25 @@ class BoxCalls(BaseEnvironment):
     @override
     async def download_file(self, source_path: str, target_path: Path | str) -> None:
         box = self._running()
-        await off_loop(lambda: box.get(source_path, Path(target_path)))
+        target = Path(target_path)
+        await off_loop(lambda: box.get(source_path, target))
+        cut_rewards(target)
 
     @override
     async def download_dir(self, source_dir: str, target_dir: Path | str) -> None:
         box = self._running()
-        await off_loop(lambda: box.get(source_dir, Path(target_dir), links=True))
+        target = Path(target_dir)
+        await off_loop(lambda: box.get(source_dir, target, links=True))
+        cut_rewards(target)
+
+    @override
+    async def download_dir_with_exclusions(
+        self, *, source_dir: str, target_dir: Path | str, exclude: list[str]
+    ) -> None:
+        # The base class unpacks an archive that the image's own tar made, and trusts its names, links and size.
+        box, target = self._running(), Path(target_dir)
+
+        def fetch(folder: Path) -> None:
+            box.get(source_dir, folder, links=True, limit_bytes=_LIMIT_WITH_EXCLUDED)
+
+        await off_loop(lambda: fetch_without(fetch, target, exclude))
