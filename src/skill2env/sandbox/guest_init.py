@@ -26,88 +26,36 @@ Output never passes through this process: commands write to pipes of the host.
 
 import _socket
 import os
-import resource
 import select
 import sys
+
+HERE = os.path.dirname(sys.argv[0])
+if HERE not in sys.path:
+    sys.path.insert(0, HERE)  # first: everything behind it may be written to by root inside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing and signal (with its enums) would cost start-up time inside
     import signal as _signal
     from collections.abc import Callable
+
+    from skill2env.sandbox import guest_place as place
+    from skill2env.sandbox import guest_run as run
 else:
     import _signal
 
+    import place
+    import run
+
 PACKET_LIMIT = 1 << 16
 PYTHON = ("/usr/bin/python3", "-I", "-S", "-B")
-HERE = os.path.dirname(sys.argv[0])
 CONTROL = int(sys.argv[1])
 RELAY_STARTS = 100
 """A relay that ends is started again so many times: killed by a limit, it must not leave its port to others."""
 CHANGED_SIGNALS = (_signal.SIGPIPE, _signal.SIGXFSZ, _signal.SIGINT, _signal.SIGTERM, _signal.SIGCHLD)
 """By Python itself or below; commands get them as the kernel has them."""
-SHARED_FOLDERS = ("/tmp", "/var/tmp")
-HOSTS = b"127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n"
-
-
-# ---------------------------------------------------------------------------------------------- users
-
-
-def table(path: str) -> list[list[str]]:
-    """Lines of /etc/passwd or /etc/group as lists of fields. Read here, so that no name service is asked."""
-    try:
-        number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return []
-    with open(number, "rb") as file:
-        return [line.split(":") for line in file.read(1 << 20).decode("utf-8", "replace").splitlines()]
-
-
-def account(user: str) -> tuple[int, int, list[int], str]:
-    """(uid, gid, groups, home) of a name or number; with ``user:group``, the group's number instead of its own.
-
-    Raises:
-        LookupError: there is no such user or group.
-    """
-    user, _, group = user.partition(":")
-    entries = [e for e in table("/etc/passwd") if len(e) >= 7 and e[2].isdigit() and e[3].isdigit()]
-    number = int(user) if user.isdigit() else -1
-    entry = next((e for e in entries if e[0] == user or int(e[2]) == number), None)
-    if entry is None and user == "root":
-        entry = ["root", "", "0", "0", "", "/root", ""]
-    if entry is None and number < 0:
-        raise LookupError("no user " + user + " in the sandbox's /etc/passwd")
-    if entry is None:
-        entry = ["", "", user, "0", "", "/", ""]
-    named = [g for g in table("/etc/group") if len(g) >= 4 and g[2].isdigit()]
-    if group:
-        gid = int(group) if group.isdigit() else next((int(g[2]) for g in named if g[0] == group), -1)
-        if gid < 0:
-            raise LookupError("no group " + group + " in the sandbox's /etc/group")
-        return int(entry[2]), gid, [gid], entry[5] or "/"
-    gid = int(entry[3])
-    more = {int(g[2]) for g in named if entry[0] and entry[0] in g[3].split(",")}
-    return int(entry[2]), gid, sorted(more | {gid}), entry[5] or "/"
-
-
-def become(uid: int, gid: int, groups: list[int]) -> None:
-    """Drop to a user. In a namespace with a single uid, setgroups is denied and nothing needs to change."""
-    try:
-        os.setgroups(groups)
-    except OSError:
-        if uid != os.getuid() or gid != os.getgid():
-            raise
-    os.setgid(gid)
-    os.setuid(uid)
 
 
 # ---------------------------------------------------------------------------------------------- children
-
-
-def explain(error: BaseException) -> str:
-    """One line about an exception."""
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror + (": " + os.fsdecode(error.filename) if error.filename else "")
-    return str(error) or type(error).__name__
 
 
 def spawn(action: "Callable[[], None]") -> tuple[int, int]:
@@ -137,7 +85,7 @@ def spawn(action: "Callable[[], None]") -> tuple[int, int]:
         action()
         code = 0
     except BaseException as error:
-        os.write(writer, explain(error).encode("utf-8", "replace")[:4000] or b"failed")
+        os.write(writer, run.explain(error).encode("utf-8", "replace")[:4000] or b"failed")
     finally:
         os._exit(code)
 
@@ -151,34 +99,13 @@ def prefer_as_victim() -> None:
         pass
 
 
-def run_program(argv: list[bytes], env: dict[bytes, bytes]) -> None:
-    """Become a program, found through the environment's PATH; imports nothing, unlike `os.execvpe`.
-
-    Raises:
-        OSError: there is none.
-    """
-    folders = [b""] if b"/" in argv[0] else env.get(b"PATH", b"/usr/bin:/bin").split(b":")
-    problem = None
-    for folder in folders:
-        try:
-            os.execve(os.path.join(folder, argv[0]), argv, env)
-        except (FileNotFoundError, NotADirectoryError) as error:
-            problem = problem or error
-        except OSError as error:
-            problem = error
-            if error.errno != 13:  # another folder may hold one that may be run
-                break
-    assert problem is not None
-    raise OSError(problem.errno, problem.strerror, os.fsdecode(argv[0]))
-
-
 def execute(fields: list[bytes], files: list[int]) -> tuple[int, int]:
     """A child that becomes the command; returns what `spawn` does."""
     user, cwd, count = fields[0].decode(), fields[1], int(fields[2])
     argv = fields[3 : 3 + count]
 
     def action() -> None:
-        uid, gid, groups, home = account(user)
+        uid, gid, groups, home = run.account(user)
         env = {b"HOME": os.fsencode(home)}
         for pair in fields[3 + count :]:
             name, _, value = pair.partition(b"=")
@@ -186,16 +113,16 @@ def execute(fields: list[bytes], files: list[int]) -> tuple[int, int]:
         for number in range(3):
             os.dup2(files[number], number)
         os.umask(0o022)
-        become(uid, gid, groups)
+        run.become(uid, gid, groups)
         os.chdir(cwd)
-        run_program(argv, env)
+        run.run_program(argv, env)
 
     return spawn(action)
 
 
 def transfer(operation: bytes, fields: list[bytes], files: list[int]) -> int:
     """A child that moves files or empties folders; what goes wrong is written to its stderr. Returns its pid."""
-    moving = load("files")
+    moving = __import__("files")
 
     def action() -> None:
         try:
@@ -205,41 +132,15 @@ def transfer(operation: bytes, fields: list[bytes], files: list[int]) -> int:
                 for path in fields:
                     moving.make_empty(os.fsdecode(path))
             else:
-                uid, gid = account(fields[0].decode())[:2] if fields[0] else (0, 0)
+                uid, gid = run.account(fields[0].decode())[:2] if fields[0] else (0, 0)
                 moving.receive(files[0], os.fsdecode(fields[1]), uid, gid)
         except BaseException as error:
-            os.write(files[2], explain(error).encode("utf-8", "replace")[:4000])
+            os.write(files[2], run.explain(error).encode("utf-8", "replace")[:4000])
             os._exit(1)
 
     pid, reader = spawn(action)
     os.close(reader)
     return pid
-
-
-def load(name: str):  # pyright: ignore[reportMissingParameterType]
-    """One of our modules that lie beside this program, loaded on first use."""
-    if sys.path[0] != HERE:  # first: everything behind it may be written to by root inside
-        sys.path.insert(0, HERE)
-    return __import__(name)
-
-
-def make_folders(pairs: list[bytes]) -> None:
-    """Make folders; see the request ``D``.
-
-    Raises:
-        OSError: one cannot be made.
-    """
-    for mode, path in zip(pairs[::2], pairs[1::2], strict=True):
-        if mode and os.path.islink(path):
-            os.unlink(path)  # or the folder that it leads to would be opened to everybody
-        os.makedirs(path, exist_ok=True)
-        if mode:
-            os.chmod(path, int(mode, 8))
-
-
-def kind_of(path: bytes) -> int:
-    """What a path leads to; see the request ``T``."""
-    return 2 if os.path.isdir(path) else 1 if os.path.isfile(path) else 0
 
 
 def listen(port: bytes) -> _socket.socket:
@@ -264,58 +165,7 @@ def relay(listener: _socket.socket, path: bytes) -> int:
     return pid
 
 
-def shut_off() -> None:
-    """Close this process's memory and descriptors to root inside, which has the same uid; children inherit it."""
-    try:
-        import _ctypes
-
-        program = _ctypes.dlopen(None, 0)  # pyright: ignore[reportArgumentType]
-        _ctypes.call_function(_ctypes.dlsym(program, "prctl"), (4, 0, 0, 0, 0))  # PR_SET_DUMPABLE
-    except Exception:  # an image without it: a changed group has the same effect, where there are several
-        try:
-            os.setegid(1)
-            os.setegid(0)
-        except OSError:
-            pass
-
-
 # ---------------------------------------------------------------------------------------------- process 1
-
-
-def prepare(kind: str) -> None:
-    """What every program may count on, whatever the image's Dockerfile did."""
-    for path in SHARED_FOLDERS:
-        try:
-            if not os.path.isdir(path):
-                os.makedirs(path)
-            if os.stat(path).st_mode & 0o7777 != 0o1777:
-                os.chmod(path, 0o1777)
-        except OSError:
-            pass
-    if kind != "build":
-        name_this_machine(os.uname().nodename.encode())
-
-
-def name_this_machine(name: bytes) -> None:
-    """Let the names of this machine resolve, as in a container."""
-    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    try:
-        with open(os.open("/etc/hosts", flags, 0o644), "rb+", buffering=0) as file:
-            words = (file.read(1 << 16) or b"").split()
-            if b"localhost" not in words:
-                file.write(HOSTS)
-            if name not in words:
-                file.write(b"127.0.1.1\t" + name + b"\n")
-    except OSError:
-        pass
-
-
-def lower(name: str, value: int) -> None:
-    """Lower one of the limits on each process; every command inherits it, and nobody inside may raise it."""
-    which = getattr(resource, "RLIMIT_" + name)
-    hard = resource.getrlimit(which)[1]
-    value = value if hard == resource.RLIM_INFINITY else min(value, hard)
-    resource.setrlimit(which, (value, value))
 
 
 class Server:
@@ -419,7 +269,7 @@ class Server:
             operation, ident, *fields = packet.split(b"\0")
             self.obey(operation, ident, fields, files)
         except (OSError, LookupError, ValueError) as error:
-            self.answer(ident + b" !" + explain(error).encode("utf-8", "replace"))
+            self.answer(ident + b" !" + run.explain(error).encode("utf-8", "replace"))
         finally:
             for number in files:
                 os.close(number)
@@ -428,19 +278,19 @@ class Server:
         """Carry out one request."""
         if operation == b"K":
             for pid in [pid for pid, own in self.running.items() if own == ident]:
-                load("kill").kill(pid)
+                __import__("kill").kill(pid)
         elif operation in (b"A", b"F"):
             if operation == b"F":
-                lower("FSIZE", 0)
-            load("kill").send_signal(-1, _signal.SIGKILL)
+                place.lower("FSIZE", 0)
+            __import__("kill").send_signal(-1, _signal.SIGKILL)
         elif operation == b"E":
             pid, reader = execute(fields, files)
             self.running[pid], self.starting[reader] = ident, pid
         elif operation == b"D":
-            make_folders(fields)
+            place.make_folders(fields)
             self.answer(ident + b" 0")
         elif operation == b"T":
-            self.answer(b"%s %d" % (ident, kind_of(fields[0])))
+            self.answer(b"%s %d" % (ident, place.kind_of(fields[0])))
         elif operation == b"L":
             self.start_relay(listen(fields[0]), fields[1])
             self.answer(ident + b" 0")
@@ -449,9 +299,9 @@ class Server:
 
 
 if __name__ == "__main__":
-    shut_off()
+    place.shut_off()
     os.set_inheritable(CONTROL, False)
-    prepare(sys.argv[2])
+    place.prepare(sys.argv[2])
     for setting in sys.argv[3:]:
-        lower(setting.partition("=")[0], int(setting.partition("=")[2]))
+        place.lower(setting.partition("=")[0], int(setting.partition("=")[2]))
     Server(_socket.socket(fileno=CONTROL)).serve()
