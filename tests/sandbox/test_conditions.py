@@ -13,6 +13,7 @@ from harbor.models.trial.paths import TrialPaths
 from skill2env.errors import InfraError
 from skill2env.sandbox.conditions import Conditions, NotApplicable
 from skill2env.sandbox.environment import NamespaceEnvironment
+from skill2env.sandbox.tools import host_file
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.usefixtures("rootfs")]
 
@@ -78,3 +79,9 @@ def test_a_failing_script_is_no_verdict(ask: Callable[..., str]) -> None:
     with pytest.raises(InfraError, match=r"exit code 3\): oh") as caught:
         ask("true", script="echo oh; exit 3")
     assert not isinstance(caught.value, NotApplicable)
+
+
+def test_another_machine(ask: Callable[..., str]) -> None:
+    memory = host_file("meminfo", b"MemTotal:        4096000 kB\n")
+    told = ask("uname -n; cat /proc/meminfo", hostname="elsewhere", proc={"meminfo": str(memory)})
+    assert told == "elsewhere\nMemTotal:        4096000 kB\n"

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from skill2env.errors import Boundary, InfraError
 from skill2env.sandbox.box import Box
 from skill2env.sandbox.command import log_tail
+from skill2env.sandbox.layout import Bind
 
 NOT_APPLICABLE_CODE = 77
 _TIMEOUT_SEC = 60.0
@@ -42,6 +43,16 @@ class Conditions(BaseModel):
     visible_cpus: int = Field(
         default=0, ge=0, description="Processors that programs see; 0 for the usual number."
     )
+    hostname: str = Field(default="", description="Name of the machine; empty for the usual one.")
+    proc: dict[str, str] = Field(
+        default_factory=dict,
+        description="Name of a file below /proc -> file of the host that is shown there; the sandbox's user reads it.",
+    )
+
+    @property
+    def binds(self) -> tuple[Bind, ...]:
+        """What has to be mounted when the box starts."""
+        return tuple(Bind(Path(source), f"/proc/{name}") for name, source in sorted(self.proc.items()))
 
     def make(self, box: Box) -> None:
         """Change a box that has just started.
@@ -54,6 +65,10 @@ class Conditions(BaseModel):
             box.put(Path(source), target)
         if self.visible_cpus:
             self._check_cpus(box)
+        if self.hostname:
+            self._check(box, ["uname", "-n"], self.hostname.encode() + b"\n", "the host name")
+        for name, source in sorted(self.proc.items()):
+            self._check(box, ["cat", f"/proc/{name}"], Path(source).read_bytes(), f"/proc/{name}")
         if self.script:
             self._run(box)
 
@@ -61,6 +76,10 @@ class Conditions(BaseModel):
         told = box.exec(["nproc"], timeout_sec=_TIMEOUT_SEC).stdout.decode(errors="replace").strip()
         if told != str(self.visible_cpus):
             raise NotApplicable(f"programs see {told or 'an unknown number of'} processors here")
+
+    def _check(self, box: Box, command: list[str], wanted: bytes, what: str) -> None:
+        if box.exec(command, timeout_sec=_TIMEOUT_SEC).stdout != wanted:
+            raise NotApplicable(f"{what} cannot be changed here")
 
     def _run(self, box: Box) -> None:
         done = box.exec(

@@ -37,6 +37,38 @@ def download(entry: Base, work: Path) -> Path:
         InfraError: apt or its keyring is missing (``build``), the mirror cannot be reached or is not trusted
             (``network``), or the disk is full (``storage``).
     """
+    _check_machine()
+    environment = {**os.environ, "LC_ALL": "C", "APT_CONFIG": str(_settings(entry, work))}
+    _run(["apt-get", "-q", "-oAPT::Update::Error-Mode=any", "update"], environment)
+    wanted = ["?essential", "?priority(required)", *entry.packages]
+    _run(
+        ["apt-get", "-q", "-y", "--no-install-recommends", "--download-only", "install", *wanted], environment
+    )
+    return work / "cache" / "archives"
+
+
+def fetch(package: str, entry: Base, work: Path) -> list[Path]:
+    """Download one package of an entry's suite, without what it depends on.
+
+    Args:
+        package: its name.
+        entry: whose suite it is taken from.
+        work: an empty folder for apt's private files.
+
+    Returns:
+        The ``.deb`` files.
+
+    Raises:
+        InfraError: as for `download`.
+    """
+    _check_machine()
+    environment = {**os.environ, "LC_ALL": "C", "APT_CONFIG": str(_settings(entry, work))}
+    _run(["apt-get", "-q", "-oAPT::Update::Error-Mode=any", "update"], environment)
+    _run(["apt-get", "-q", "download", package], environment, folder=work)
+    return sorted(work.glob("*.deb"))
+
+
+def _check_machine() -> None:
     if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
         raise InfraError(
             Boundary.BUILD,
@@ -51,13 +83,6 @@ def download(entry: Base, work: Path) -> Path:
             hint="As root: apt-get install debian-archive-keyring; or use `--sandbox docker`.",
             transient=False,
         )
-    environment = {**os.environ, "LC_ALL": "C", "APT_CONFIG": str(_settings(entry, work))}
-    _run(["apt-get", "-q", "-oAPT::Update::Error-Mode=any", "update"], environment)
-    wanted = ["?essential", "?priority(required)", *entry.packages]
-    _run(
-        ["apt-get", "-q", "-y", "--no-install-recommends", "--download-only", "install", *wanted], environment
-    )
-    return work / "cache" / "archives"
 
 
 def _settings(entry: Base, work: Path) -> Path:
@@ -89,9 +114,15 @@ def _settings(entry: Base, work: Path) -> Path:
     return path
 
 
-def _run(command: list[str], environment: dict[str, str]) -> None:
+def _run(command: list[str], environment: dict[str, str], *, folder: Path | None = None) -> None:
     done = subprocess.run(
-        command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, env=environment
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        env=environment,
+        cwd=folder,
     )
     if done.returncode == 0:
         return

@@ -24,6 +24,7 @@ from skill2env.sandbox.engine_spec import EngineSpec
 from skill2env.sandbox.images import BuiltImage
 from skill2env.sandbox.limits import ResourceLimits
 from skill2env.sandbox.network import trial_network
+from skill2env.sandbox.session import HOSTNAME
 
 
 class EngineEnvironment(BoxEnvironment):
@@ -107,12 +108,13 @@ class EngineEnvironment(BoxEnvironment):
             suite = catalog.lookup(image.base.name or catalog.DEFAULT_BASE).suite
             rules, ports = self._rules(self._network_policy), self._forwarded_ports()
             self._network = self._network_life.enter_context(trial_network(rules, suite, ports))
-        config = image.config
+        config, conditions = image.config, self._settings.conditions
         spec = EngineSpec(
             image.tag,
             limits=self.limits,
             network="bridge" if self._bridged else "none",
-            binds=network_binds(self._network) if self._network else (),
+            binds=(*(network_binds(self._network) if self._network else ()), *conditions.binds),
+            hostname=conditions.hostname or HOSTNAME,
             entrypoint=config.entrypoint,
             env={**config.env, **self._persistent_env},
             user=config.user,

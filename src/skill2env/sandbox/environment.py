@@ -25,7 +25,7 @@ from skill2env.sandbox.identity import Identity, current_identity, find_identity
 from skill2env.sandbox.images import BuiltImage, build_image, resolve_image
 from skill2env.sandbox.limits import absent_limits
 from skill2env.sandbox.network import trial_network
-from skill2env.sandbox.session import Sandbox, SandboxSpec
+from skill2env.sandbox.session import HOSTNAME, Sandbox, SandboxSpec
 
 
 class NamespaceOptions(BoxOptions):
@@ -117,12 +117,14 @@ class NamespaceEnvironment(BoxEnvironment):
             rules, ports = self._rules(self._network_policy), self._forwarded_ports()
             network = self._network_life.enter_context(trial_network(rules, suite, ports))
             self._network = network
+        conditions = self._settings.conditions
         spec = SandboxSpec(
             layers=image.layers,
             limits=self.limits,
-            binds=network.binds if network else (),
+            binds=(*(network.binds if network else ()), *conditions.binds),
             proxy_socket=network.proxy.socket_path if network else None,
             forwards=network.forwards if network else {},
+            hostname=conditions.hostname or HOSTNAME,
         )
         return Sandbox(spec, identity=self.identity)
 

@@ -40,6 +40,8 @@ __all__ = [
 ]
 
 _START_TIMEOUT_SEC = 30.0
+HOSTNAME = "sandbox"
+"""Usual name of the machine inside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ class SandboxSpec:
     limits: ResourceLimits = DEFAULT_LIMITS
     build: bool = False
     """True while a layer is built; never for trials."""
-    hostname: str = "sandbox"
+    hostname: str = HOSTNAME
 
 
 class Sandbox(Guest):
