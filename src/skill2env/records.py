@@ -528,6 +528,10 @@ class GateResult(Record):
     """Folder with logs, relative to the evidence root; empty when none was kept."""
     seconds: float = 0.0
     """Wall time; not part of the evidence digest."""
+    trials: int = 0
+    """Trials that it ran; not part of the evidence digest."""
+    trial_seconds: float = 0.0
+    """Wall time of its trials added up, more than `seconds` where some ran beside each other; not part of the digest."""
 
     def evidence_digest(self) -> str:
         """Digest of the normalised record: equal for equal behaviour on any machine."""

@@ -21,3 +21,8 @@ def cache_home() -> Path:
     if os.geteuid() == 0:
         return Path("/var/cache/skill2env")
     return user_cache_path("skill2env")
+
+
+def verdicts_home() -> Path:
+    """Folder for verdicts of earlier verifications, below the cache. Not created here."""
+    return cache_home() / "verdicts"

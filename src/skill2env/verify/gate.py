@@ -95,6 +95,8 @@ class Subject:
     image: "BuiltImage | None" = None
     trials: int = 0
     """How many trials were run so far; several threads count."""
+    trial_seconds: float = 0.0
+    """Wall time of these trials, added up."""
     counting: threading.Lock = field(default_factory=threading.Lock, repr=False)
     online: bool = False
     """True once it has been run with the network that it asks for."""
@@ -108,6 +110,11 @@ class Subject:
         """Note that a trial begins."""
         with self.counting:
             self.trials += 1
+
+    def add_trial_seconds(self, seconds: float) -> None:
+        """Note how long a trial took."""
+        with self.counting:
+            self.trial_seconds += seconds
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,21 +1,29 @@
 """Many tasks at once: find them, judge them beside each other, report each as it ends."""
 
+import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from skill2env.errors import Boundary, InfraError, UserError
 from skill2env.harbor.task import read_task
 from skill2env.harbor.trial import cancel_running
 from skill2env.records import Verdict
+from skill2env.store.files import write_json
+from skill2env.verify.cache import Kept, VerdictCache, content_of
+from skill2env.verify.exhibits import Exhibits, collect
 from skill2env.verify.gate import GateContext, Level
+from skill2env.verify.reading import read_file
 from skill2env.verify.rules import Profile
+from skill2env.verify.twins import Company
 from skill2env.verify.verify import verify
 
 _MARKS = ("task.toml", "instruction.md", "tests/test.sh", "environment/Dockerfile")
 _NESTING = 4
+_VERDICT_FILE = "verdict.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +32,15 @@ class Verified:
 
     path: Path
     verdict: Verdict
+    name: str = ""
+    """``org/name`` of its task.toml, else the folder's name."""
+    profile: Profile = Profile.FOREIGN
+    content: str = ""
+    """Digest of the task folder; empty when it cannot be had."""
+    exhibits: Exhibits = field(default_factory=Exhibits)
+    """What a reader is shown of the evidence."""
+    cached: bool = False
+    """The verdict was given in an earlier run."""
 
 
 def find_tasks(paths: Sequence[Path]) -> list[Path]:
@@ -63,10 +80,39 @@ def _below(folder: Path, depth: int) -> Iterator[Path]:
 
 def profile_of(task_dir: Path) -> Profile:
     """`ours` for a task whose task.toml carries our provenance, else `foreign`."""
-    try:
-        return Profile.OURS if read_task(task_dir).metadata else Profile.FOREIGN
-    except ValueError:
-        return Profile.FOREIGN
+    return _identity(task_dir)[1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Judging:
+    """How one task is judged by itself; see `verify_many`."""
+
+    context: GateContext
+    profile: Profile | None
+    level: Level
+    every: bool
+    cache: VerdictCache | None
+    keep_evidence: bool
+
+    def judge(self, task: Path, evidence: Path) -> Verified:
+        """The verdict of one task by itself, from the cache where that is allowed."""
+        name, provenance = _identity(task)
+        profile = self.profile or provenance
+        content = content_of(task)
+        key = self.cache.key(content, profile) if self.cache is not None else ""
+        found = partial(Verified, task, name=name, profile=profile, content=content)
+        kept = self.cache.recall(key) if self.cache is not None else None
+        if kept is not None and (not self.keep_evidence or _has_evidence(evidence, key)):
+            return found(kept.verdict, exhibits=kept.exhibits, cached=True)
+        own = replace(self.context, evidence=evidence)
+        verdict = verify(task, profile=profile, context=own, level=self.level, all_gates=self.every)
+        exhibits = collect(evidence, verdict) if evidence.is_dir() else Exhibits()
+        if self.cache is not None and content_of(task) == content:
+            self.cache.store(key, Kept(verdict=verdict, exhibits=exhibits))
+        if self.keep_evidence:
+            evidence.mkdir(parents=True, exist_ok=True)
+            write_json(evidence / _VERDICT_FILE, {"key": key, "verdict": verdict.model_dump(mode="json")})
+        return found(verdict, exhibits=exhibits)
 
 
 def verify_many(
@@ -77,47 +123,89 @@ def verify_many(
     workers: int = 2,
     level: Level = Level.STANDARD,
     all_gates: bool = False,
+    twins: bool = True,
+    cache: VerdictCache | None = None,
+    keep_evidence: bool = False,
     on_done: Callable[[Verified], None] | None = None,
 ) -> list[Verified]:
     """Judge tasks side by side.
 
     Args:
-        tasks: task directories, see `find_tasks`.
+        tasks: task directories, see `find_tasks`; of twins the first one stays.
         profile: how strictly findings are read; None asks each task who made it, see `profile_of`.
         context: its evidence folder gets one folder a task, named after it.
         workers: tasks at once; the verdicts do not depend on it.
         level: see `verify`.
         all_gates: see `verify`.
-        on_done: called from the calling thread as each task ends, in that order.
+        twins: look for near-duplicates among the tasks, except at level `paper`.
+        cache: verdicts of earlier runs, made for the same context, level and `all_gates`.
+        keep_evidence: the evidence is wanted, so that no verdict is taken from the cache without it.
+        on_done: called from the calling thread as each task ends, in that order. A task that may be another's twin
+            ends after that one.
 
     Returns:
         One entry a task, in the order given. A bug in a gate is raised after the other tasks were stopped.
     """
     names = _evidence_names(tasks)
-
-    def one(task: Path) -> Verified:
-        own = replace(context, evidence=context.evidence / names[task])
-        return Verified(
-            task,
-            verify(task, profile=profile or profile_of(task), context=own, level=level, all_gates=all_gates),
-        )
-
-    results: dict[Path, Verified] = {}
+    judging = _Judging(context, profile, level, all_gates, cache, keep_evidence)
+    settled = _Settled(tasks, alone=not twins or level is Level.PAPER, every=all_gates)
     pool = ThreadPoolExecutor(max_workers=max(1, workers), thread_name_prefix="verify")
     try:
-        futures: list[Future[Verified]] = [pool.submit(one, task) for task in tasks]
+        futures: list[Future[Verified]] = [
+            pool.submit(judging.judge, task, context.evidence / names[task]) for task in tasks
+        ]
         for future in as_completed(futures):
-            verified = future.result()
-            results[verified.path] = verified
-            if on_done is not None:
-                on_done(verified)
+            for verified in settled.add(future.result()):
+                if on_done is not None:
+                    on_done(verified)
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
         cancel_running()
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
-    return [results[task] for task in tasks]
+    return [settled.results[task] for task in tasks]
+
+
+class _Settled:
+    """Verdicts with what the company of a task adds to them, each as soon as it can be known."""
+
+    def __init__(self, tasks: Sequence[Path], *, alone: bool, every: bool) -> None:
+        self._company = Company([] if alone else tasks)
+        self._alone = alone
+        self._every = every
+        self._waiting: dict[Path, Verified] = {}
+        self.results: dict[Path, Verified] = {}
+
+    def add(self, verified: Verified) -> list[Verified]:
+        """Take the verdict of one task; returns those that are final now."""
+        if self._alone:
+            self.results[verified.path] = verified
+            return [verified]
+        self._waiting[verified.path] = verified
+        done: list[Verified] = []
+        while ready := next((t for t in self._waiting if not self._company.waits_for(t)), None):
+            item = self._waiting.pop(ready)
+            verdict = self._company.settle(ready, item.verdict, item.profile, every=self._every)
+            done.append(replace(item, verdict=verdict))
+            self.results[ready] = done[-1]
+        return done
+
+
+def _identity(task: Path) -> tuple[str, Profile]:
+    try:
+        facts = read_task(task)
+    except ValueError:
+        return task.name, Profile.FOREIGN
+    return facts.name or task.name, Profile.OURS if facts.metadata else Profile.FOREIGN
+
+
+def _has_evidence(evidence: Path, key: str) -> bool:
+    data = read_file(evidence / _VERDICT_FILE)
+    try:
+        return bool(data) and json.loads(data)["key"] == key
+    except (ValueError, KeyError, TypeError):
+        return False
 
 
 def _evidence_names(tasks: Sequence[Path]) -> dict[Path, str]:

@@ -131,6 +131,7 @@ _TRIALS = (
     Rule("metrics-undeclared", Reason.REWARD_DISAGREES, E, W, "Write exactly the metrics that the contract names, and reward."),
     Rule("reward-total", Reason.REWARD_DISAGREES, E, I, "Write reward as the mean of the other metrics."),
     Rule("reward-text-missing", Reason.REWARD_DISAGREES, E, I, "Write reward.txt with the same number as reward."),
+    Rule("twin", Reason.DUPLICATE, E, E, "Leave the task out, or give it other work to do: names and numbers make no other task."),
     Rule("unstable", Reason.UNSTABLE, E, E, "Remove chance, time and set order from the verifier and the solution."),
 )
 

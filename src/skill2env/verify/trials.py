@@ -8,7 +8,7 @@ import dataclasses
 import functools
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from skill2env.errors import Boundary, InfraError
 from skill2env.harbor.outcome import TrialOutcome, TrialPhase
 from skill2env.harbor.rewards import TOLERANCE, TOTAL, Reward, RewardProblem, mean
 from skill2env.harbor.sandboxes import SandboxChoice
+from skill2env.harbor.stages import Stage
 from skill2env.harbor.trial import run_trial
 from skill2env.sandbox.conditions import Conditions, NotApplicable
 from skill2env.verify.config import facts_of
@@ -76,6 +77,7 @@ def judged_trial(
             timeouts=context.timeouts,
             agent_kwargs=agent_kwargs,
         )
+        subject.add_trial_seconds(outcome.seconds.get("total", 0.0))
         return _file(outcome, context.evidence / folder / label)
 
     with context.machine.shared():

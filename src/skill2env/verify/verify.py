@@ -23,6 +23,7 @@ from skill2env.verify import (
     pin,
     rubric,
     shell,
+    twins,
 )
 from skill2env.verify.gate import Gate, GateContext, Level, Stage, Subject, to_result
 from skill2env.verify.rules import Profile
@@ -46,6 +47,7 @@ GATES: tuple[Gate, ...] = (
     Gate("nop", nop.check, _CONTRACT, _ALWAYS),
     Gate("oracle", oracle.check, _SOLUTION, _ALWAYS),
     Gate("agreement", agreement.check, _TASK),
+    Gate("twins", twins.check, _TASK),
 )
 """Cheapest first. None of them involves a model. Robustness probes join at the end."""
 
@@ -169,7 +171,7 @@ def _is_moot(gate: Gate, results: Sequence[GateResult]) -> bool:
 
 
 def _judge(gate: Gate, subject: Subject, context: GateContext) -> GateResult:
-    begun = time.monotonic()
+    begun, trials, trial_seconds = time.monotonic(), subject.trials, subject.trial_seconds
     shutil.rmtree(context.evidence / gate.name, ignore_errors=True)
     failure: InfraError | None = None
     for attempt in range(context.infra_retries + 1):
@@ -186,8 +188,12 @@ def _judge(gate: Gate, subject: Subject, context: GateContext) -> GateResult:
     else:
         assert failure is not None
         result = _infra(gate.name, failure)
-    result = result.model_copy(update={"seconds": round(time.monotonic() - begun, 3)})
-    return _keep(result, context)
+    cost = {
+        "seconds": round(time.monotonic() - begun, 3),
+        "trials": subject.trials - trials,
+        "trial_seconds": round(subject.trial_seconds - trial_seconds, 3),
+    }
+    return _keep(result.model_copy(update=cost), context)
 
 
 def _infra(gate: str, error: InfraError) -> GateResult:
