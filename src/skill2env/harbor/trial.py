@@ -8,6 +8,7 @@ which are `verify`'s; judging the reward, which `TrialOutcome.reward` reads and 
 import asyncio
 import threading
 import uuid
+from collections.abc import Sequence
 from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
@@ -35,6 +36,7 @@ from skill2env.harbor.outcome import (
 )
 from skill2env.harbor.quiet import quiet_harbor
 from skill2env.harbor.sandboxes import SandboxChoice
+from skill2env.harbor.stages import STAGED_VERIFIER, Stage
 from skill2env.harbor.variant import variant
 
 _MESSAGE_LIMIT = 4000
@@ -52,6 +54,7 @@ def run_trial(
     offline: bool = False,
     timeouts: Timeouts | None = None,
     agent_kwargs: dict[str, Any] | None = None,
+    stages: Sequence[Stage] = (),
 ) -> TrialOutcome:
     """Run one trial to its end.
 
@@ -64,6 +67,7 @@ def run_trial(
         offline: run without network whatever the task asks for.
         timeouts: limits that replace or cap the task's own.
         agent_kwargs: options of an agent given by import path.
+        stages: what to do where the verifier runs instead of one grading; `read_stages` tells what they left.
 
     Returns:
         What happened. A task that Harbor cannot even read is an outcome too, with a failure of phase ``create``.
@@ -89,6 +93,7 @@ def run_trial(
             folder=folder,
             timeouts=timeouts or Timeouts(),
             agent_kwargs=agent_kwargs or {},
+            stages=stages,
         )
         _require_classes(config)
         try:
@@ -119,8 +124,10 @@ def _config(
     folder: Path,
     timeouts: Timeouts,
     agent_kwargs: dict[str, Any],
+    stages: Sequence[Stage],
 ) -> TrialConfig:
     by_path = ":" in agent
+    gradings = sum(stage.grade for stage in stages)
     return TrialConfig(
         task=TaskConfig(path=task_dir.resolve()),
         trial_name=folder.name,
@@ -134,8 +141,12 @@ def _config(
             kwargs=agent_kwargs,
         ),
         environment=environment.for_task(task_dir).to_config(),
+        verifier_timeout_multiplier=max(1.0, gradings) if stages else None,
         verifier=VerifierConfig(
-            override_timeout_sec=timeouts.verifier_sec, max_timeout_sec=timeouts.verifier_cap_sec
+            override_timeout_sec=timeouts.verifier_sec,
+            max_timeout_sec=timeouts.verifier_cap_sec,
+            import_path=STAGED_VERIFIER if stages else None,
+            kwargs={"stages": [stage.to_json() for stage in stages]} if stages else {},
         ),
     )
 

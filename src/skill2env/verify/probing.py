@@ -11,6 +11,7 @@ from typing import Any
 
 from skill2env.errors import InfraError
 from skill2env.harbor.outcome import TrialOutcome
+from skill2env.harbor.stages import Stage
 from skill2env.records import ProbeOutcome, ProbeResult, Severity
 from skill2env.sandbox.conditions import Conditions, NotApplicable
 from skill2env.verify.gate import GateContext, GateFunction, Hit, Level, Report, Subject
@@ -51,6 +52,7 @@ class Asking:
         mode: str | None = None,
         conditions: Conditions = USUAL,
         agent_kwargs: dict[str, Any] | None = None,
+        stages: Sequence[Stage] = (),
         patient: bool = True,
     ) -> TrialOutcome:
         """Run a trial of this probe; `label` tells several of them apart, the rest is as for `judged_trial`."""
@@ -63,6 +65,7 @@ class Asking:
             mode=mode,
             conditions=conditions,
             agent_kwargs=agent_kwargs,
+            stages=stages,
             patient=patient,
         )
 

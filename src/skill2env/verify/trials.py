@@ -43,6 +43,7 @@ def judged_trial(
     mode: str | None = None,
     conditions: Conditions = USUAL,
     agent_kwargs: dict[str, Any] | None = None,
+    stages: Sequence[Stage] = (),
     patient: bool = True,
 ) -> TrialOutcome:
     """Run `agent` until its outcome says something about the task.
@@ -56,6 +57,7 @@ def judged_trial(
         mode: verifier mode, None for the task's own.
         conditions: unusual surroundings.
         agent_kwargs: see `run_trial`.
+        stages: see `run_trial`.
         patient: False takes a time-out at its word, for runs that are expected to hang.
 
     Raises:
@@ -76,6 +78,7 @@ def judged_trial(
             offline=runs_offline(subject, context),
             timeouts=context.timeouts,
             agent_kwargs=agent_kwargs,
+            stages=stages,
         )
         subject.add_trial_seconds(outcome.seconds.get("total", 0.0))
         return _file(outcome, context.evidence / folder / label)
