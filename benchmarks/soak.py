@@ -2,8 +2,8 @@
 
     python benchmarks/soak.py [--trials 500] [--every 50]
 
-Runs the same trial again and again in the namespace sandbox, then as often with an environment that does nothing, which
-is Harbor's own growth. Exit code 1 when a mount, process, descriptor, thread or file stays behind, or when the process
+Runs the same trial again and again in the namespace sandbox, and as often with an environment that does nothing, which is
+Harbor's own growth; each in a process of its own. Exit code 1 when a mount, process, descriptor, thread or file stays behind, or when the process
 grows by more than Harbor's own growth and 0.3 MB for each 100 trials.
 """
 
@@ -11,6 +11,7 @@ import argparse
 import asyncio
 import gc
 import os
+import subprocess
 import sys
 import tempfile
 import threading
@@ -31,7 +32,8 @@ from skill2env.sandbox.scratch import runtime_folder
 OURS = "skill2env.sandbox:NamespaceEnvironment"
 ALLOWED_MB = 0.3
 """For each 100 trials, beyond Harbor's own growth."""
-WARM_UP = 20
+WARM_UP = 100
+"""Trials before the first look: until then, what is loaded once comes in."""
 TASK = """
 schema_version = "1.4"
 artifacts = ["/app"]
@@ -175,22 +177,47 @@ def series(task: Path, folder: Path, import_path: str, *, trials: int, every: in
     return growth
 
 
+def in_a_process(import_path: str, trials: int, every: int) -> float:
+    """Run a series in a fresh process; its growth is what the last line of its output says."""
+    command = [
+        sys.executable,
+        __file__,
+        "--only",
+        import_path,
+        "--trials",
+        str(trials),
+        "--every",
+        str(every),
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        line = ""
+        for line in child.stdout:
+            print(line, end="", flush=True)
+    if child.returncode:
+        raise SystemExit(child.returncode)
+    return float(line.split()[1])
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--trials", type=int, default=500)
     parser.add_argument("--every", type=int, default=50)
+    parser.add_argument("--only", default="", help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
-    quiet_harbor()
-    with tempfile.TemporaryDirectory(prefix="soak-") as name:
-        home = Path(name)
-        task = make_task(home / "task")
-        home.chmod(0o755)
-        sizes = {"trials": options.trials, "every": options.every}
-        ours = series(task, home / "ours", OURS, **sizes)
+    if options.only:
+        quiet_harbor()
         sys.modules.setdefault("soak", sys.modules[__name__])
-        harbor = series(task, home / "empty", "soak:EmptyEnvironment", **sizes)
+        with tempfile.TemporaryDirectory(prefix="soak-") as name:
+            home = Path(name)
+            home.chmod(0o755)
+            sizes = {"trials": options.trials, "every": options.every}
+            series(make_task(home / "task"), home / "trials", options.only, **sizes)
+        return 0
+    ours = in_a_process(OURS, options.trials, options.every)
+    harbor = in_a_process("soak:EmptyEnvironment", options.trials, options.every)
     print(f"ours {ours:.2f}, Harbor alone {harbor:.2f}, allowed {harbor + ALLOWED_MB:.2f} MB per 100 trials")
     return int(ours > harbor + ALLOWED_MB)
 

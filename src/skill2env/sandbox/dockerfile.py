@@ -4,6 +4,7 @@ Covers: several stages, ``COPY --from``, heredocs, line continuations, shell and
 ``RUN --mount`` of caches and temporary folders. Anything else is refused with its line, as ``needs docker``.
 """
 
+import functools
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -69,19 +70,20 @@ def parse(text: str) -> tuple[Instruction, ...]:
     return instructions
 
 
-def _commands(text: str) -> list[_Raw]:
+@functools.lru_cache(maxsize=256)  # the library never frees what it returns: a trial would cost a kilobyte
+def _commands(text: str) -> tuple[_Raw, ...]:
     library: Any = import_module("dockerfile")
     try:
         found = library.parse_string(text)
     except (library.GoParseError, ValueError) as error:
         raise BuildFailed("reading", str(error)) from error
-    return [
+    return tuple(
         _Raw(
             str(c.cmd), bool(c.json), str(c.original), int(c.start_line), tuple(c.flags), tuple(c.value),
             tuple(_RawDoc(str(d.name), str(d.content)) for d in c.heredocs),
         )
         for c in found
-    ]  # fmt: skip
+    )  # fmt: skip
 
 
 def _instruction(command: _Raw) -> Instruction:
