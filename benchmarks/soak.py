@@ -2,9 +2,9 @@
 
     python benchmarks/soak.py [--trials 500] [--every 50]
 
-Runs the same trial again and again in the namespace sandbox, and as often with an environment that does nothing, which is
-Harbor's own growth; each in a process of its own. Exit code 1 when a mount, process, descriptor, thread or file stays behind, or when the process
-grows by more than Harbor's own growth and 0.3 MB for each 100 trials.
+Runs the same trial again and again in the namespace sandbox, and as often with an environment that does nothing, which
+is Harbor's own growth; each in a process of its own. Exit code 1 when a mount, process, descriptor, thread or file
+stays behind, or when the process grows by more than Harbor's own growth and 0.3 MB for each 100 trials.
 """
 
 import argparse
