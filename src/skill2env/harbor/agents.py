@@ -14,6 +14,7 @@ from harbor.models.agent.context import AgentContext
 from harbor.models.trial.paths import EnvironmentPaths
 from harbor.utils.env import resolve_env_vars
 from harbor.utils.scripts import quote_shell_arg
+from pydantic import Field
 
 SCRIPT_AGENT = "skill2env.harbor.agents:ScriptAgent"
 """Import path, as ``run_trial`` and ``harbor run -a`` take it."""
@@ -33,8 +34,10 @@ class ScriptOptions(AgentOptions):
     """Where the files lie in the container while the script runs."""
     keep: bool = False
     """Leave the files at `target` when the script has ended."""
-    env: dict[str, str] = {}
+    env: dict[str, str] = Field(default_factory=dict[str, str])
     """Variables of the script, as ``[solution.env]`` gives them to the reference solution."""
+    times: int = 1
+    """Run it so many times, as long as it exits with 0."""
     limit_sec: int = 0
     """Kill the script after so many seconds (its exit code is 137 then); 0 for the agent's own limit."""
 
@@ -82,8 +85,9 @@ class ScriptAgent(BaseAgent):
         )
         log = str(EnvironmentPaths.for_os(environment.os).agent_dir / OUTPUT_FILE)
         limit = f"timeout -s KILL {options.limit_sec} " if options.limit_sec else ""
+        command = " && ".join([f"{limit}{self._quoted(environment, script)}"] * options.times)
         result = await environment.exec(
-            f"({limit}{self._quoted(environment, script)}) > {log} 2>&1",
+            f"({command}) > {log} 2>&1",
             env={"DEBIAN_FRONTEND": "noninteractive", **resolve_env_vars(options.env)},
         )
         await self._finish(environment, log, result.return_code)

@@ -135,6 +135,28 @@ _TRIALS = (
     Rule("unstable", Reason.UNSTABLE, E, E, "Remove chance, time and set order from the verifier and the solution."),
 )
 
+_STATE = (
+    Rule("grading-remembers", Reason.STATEFUL, E, E, "Grade from the delivered files alone, and store nothing outside /logs/verifier."),
+    Rule("grading-spoils", Reason.STATEFUL, E, E, "Work on copies, and leave the delivered files and the container as they were."),
+    Rule("grading-spoils-own", Reason.STATEFUL, W, I, "Work on copies, so that the same container can grade twice."),
+    Rule("solution-once", Reason.STATEFUL, I, I, "Write the solution so that running it again changes nothing."),
+    Rule("clock", Reason.SURROUNDINGS, E, E, "Compare with the clock of the same run, or pin the date that the task speaks of in its text."),
+    Rule("clock-past", Reason.SURROUNDINGS, E, W, "Compare with the clock of the same run, or pin the date that the task speaks of in its text."),
+    Rule("zone", Reason.SURROUNDINGS, E, W, "Compute in UTC, or set TZ in test.sh and in the solution."),
+    Rule("locale", Reason.SURROUNDINGS, E, W, "Set LC_ALL=C.UTF-8 in test.sh and in the solution."),
+    Rule("machine", Reason.SURROUNDINGS, E, E, "Ask for nothing that depends on the machine: host name, memory, number of processors."),
+    Rule("machine-answer", Reason.SURROUNDINGS, E, E, "Ask for an answer that is the same on every machine, so that it can be graded again elsewhere."),
+    Rule("package-tools", Reason.SURROUNDINGS, E, W, "Install in the Dockerfile whatever grading needs."),
+    Rule("start-folder", Reason.SURROUNDINGS, E, I, "Use absolute paths in test.sh, or change to its folder first."),
+    Rule("hash-seed", Reason.SURROUNDINGS, E, E, "Sort sets and the like before anything depends on their order."),
+    Rule("folder-order", Reason.SURROUNDINGS, E, E, "Sort what is listed from folders before anything depends on the order."),
+    Rule("tests-written", Reason.SURROUNDINGS, W, I, "Write nothing below /tests; some consumers mount it read-only."),
+    Rule("network-needed", Reason.NETWORK_NEEDED, E, W, "Put what is fetched into the image or the tests, and run without a network."),
+    Rule("form", Reason.BRITTLE, E, E, "Parse what is delivered instead of comparing its text, or say in the instruction how it is to be written."),
+    Rule("form-likely", Reason.BRITTLE, E, W, "Parse what is delivered instead of comparing its text, or say in the instruction how it is to be written."),
+    Rule("alternative-failed", Reason.ALTERNATIVE_FAILED, E, E, "Make the verifier accept every right way, or remove the alternative."),
+)
+
 _CHEATS = (
     Rule("cheat", Reason.CHEATABLE, E, E, "Make the verifier compare what was delivered with a truth of its own, out of the agent's reach."),
     Rule("cheat-share", Reason.CHEATABLE, E, W, "Give no share of a metric for what can be written without doing the work."),
@@ -176,6 +198,7 @@ RULES: tuple[Rule, ...] = (
     *_LINT,
     *_IMAGE,
     *_TRIALS,
+    *_STATE,
     *_CHEATS,
     *_REWARD,
 )

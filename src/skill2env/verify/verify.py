@@ -21,6 +21,7 @@ from skill2env.verify import (
     nop,
     oracle,
     pin,
+    repeat,
     rubric,
     shell,
     twins,
@@ -47,6 +48,7 @@ GATES: tuple[Gate, ...] = (
     Gate("nop", nop.check, _CONTRACT, _ALWAYS),
     Gate("oracle", oracle.check, _SOLUTION, _ALWAYS),
     Gate("agreement", agreement.check, _TASK),
+    Gate("repeat", repeat.check, _TASK),
     Gate("twins", twins.check, _TASK),
 )
 """Cheapest first. None of them involves a model. Robustness probes join at the end."""
@@ -166,6 +168,7 @@ def _is_moot(gate: Gate, results: Sequence[GateResult]) -> bool:
         "nop": {"config", "build"},
         "oracle": {"config", "build"},
         "agreement": {"config", "build", "oracle"},
+        "repeat": {"config", "build", "oracle"},
     }
     return bool(needs.get(gate.name, set()) & rejected)
 
