@@ -531,7 +531,7 @@ class GateResult(Record):
     trials: int = 0
     """Trials that it ran; not part of the evidence digest."""
     trial_seconds: float = 0.0
-    """Wall time of its trials added up, more than `seconds` where some ran beside each other; not part of the digest."""
+    """Wall time of its trials added up, so more than `seconds` where some ran at once; not part of the digest."""
 
     def evidence_digest(self) -> str:
         """Digest of the normalised record: equal for equal behaviour on any machine."""

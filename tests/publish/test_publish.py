@@ -112,6 +112,24 @@ def test_a_twin_is_refused_whatever_the_order(bench: Any, tmp_path: Path) -> Non
         assert "| rejected | duplicate | 1 |" in (tmp_path / name / "README.md").read_text()
 
 
+def test_a_near_twin_is_refused_and_whoever_was_first_stays(bench: Any, tmp_path: Path) -> None:
+    order = "Every shelf of the shop has a card. Copy the cards of {} shelves into a table, sorted by price, and add a"
+    texts = [
+        order.format(count) + f" last line with the sum of all {what}."
+        for count, what in ((3, "ties"), (9, "hats"))
+    ]
+    dataset = tmp_path / "out"
+    late, early = bench.make("b", text=texts[0]), bench.make("a", text=texts[1])
+    assert [outcome.refused for outcome in bench.put(dataset, late)] == [None]
+    for _ in range(2):
+        outcomes = bench.put(dataset, early, late)
+        assert [(outcome.folder, outcome.refused) for outcome in outcomes] == [
+            ("", Reason.DUPLICATE),
+            ("b", None),
+        ]
+        assert "near-duplicate of org/b" in outcomes[0].detail
+
+
 def test_one_slug_of_two_organisations(bench: Any, tmp_path: Path) -> None:
     dataset = tmp_path / "out"
     bench.put(dataset, bench.make("a"), bench.make("a", organisation="z", text="z"))

@@ -23,9 +23,13 @@ TWIN_INSTRUCTION = 0.75
 TWIN_SOLUTION = 0.75
 TWIN_SCORE = 0.65
 """Twins reach all three. The closest strangers of gatebench reach 0.63 for the instruction, its twins 0.99."""
+SHORT = 24
+"""Instructions of fewer tokens are alike by chance: they must be equal."""
 WEIGHTS = (0.4, 0.3, 0.2, 0.1)
 """Of instruction, solution, tests and fixtures in the score."""
 
+_PHRASE = 4
+_SHARED = 0.15
 _DATA = frozenset(".csv .json .jsonl .log .md .toml .tsv .txt .xml .yaml .yml".split())
 _UNCOUNTED = frozenset({"rubric.md", "Dockerfile"})
 
@@ -46,6 +50,8 @@ class Portrait:
     name: str
     instruction: tuple[str, ...]
     """Tokens, see `similarity.tokens`."""
+    phrases: frozenset[tuple[str, ...]]
+    """Every four tokens of it in a row."""
     solution: tuple[_Text, ...]
     tests: tuple[_Text, ...]
     fixtures: tuple[_Text, ...]
@@ -83,9 +89,12 @@ def portrait_of(task_dir: Path, name: str = "") -> Portrait:
         task_dir: a task directory, of any quality.
         name: how to call it; its folder's name when empty.
     """
+    instruction = tokens(_decode(read_head(task_dir / "instruction.md", FILE_LIMIT)))
+    last = max(0, len(instruction) - _PHRASE) if instruction else -1
     return Portrait(
         name=name or task_dir.name,
-        instruction=tokens(_decode(read_head(task_dir / "instruction.md", FILE_LIMIT))),
+        instruction=instruction,
+        phrases=frozenset(instruction[at : at + _PHRASE] for at in range(last + 1)),
         solution=_part(task_dir / "solution"),
         tests=_part(task_dir / "tests"),
         fixtures=_part(task_dir / "environment"),
@@ -104,10 +113,25 @@ def likeness(one: Portrait, other: Portrait) -> Likeness:
 
 def quick_twins(one: Portrait, other: Portrait) -> Likeness | None:
     """The likeness of two tasks when they are twins, None otherwise; looks no further than it must."""
-    if not one.instruction or renamed_ratio(one.instruction, other.instruction) < TWIN_INSTRUCTION:
+    if not may_be_twins(one, other, len(one.phrases & other.phrases)):
+        return None
+    if min(len(one.instruction), len(other.instruction)) < SHORT and one.instruction != other.instruction:
+        return None
+    if renamed_ratio(one.instruction, other.instruction) < TWIN_INSTRUCTION:
         return None
     found = likeness(one, other)
     return found if found.twins else None
+
+
+def may_be_twins(one: Portrait, other: Portrait, shared: int) -> bool:
+    """Whether the instructions of two tasks share enough phrases for a closer look.
+
+    Args:
+        one: a task.
+        other: another one.
+        shared: how many phrases both have.
+    """
+    return bool(shared) and shared >= _SHARED * min(len(one.phrases), len(other.phrases))
 
 
 def _decode(data: bytes | None) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from skill2env.harbor.likeness import Portrait, portrait_of, quick_twins
 from skill2env.publish.dataset import DatasetState, commit, locked, read_state
 from skill2env.publish.entry import TaskEntry, make_entry
 from skill2env.publish.notices import FOLDER_NAME, notice_folder, write_notices
@@ -78,9 +79,10 @@ def publish(
     with locked(dataset):
         before = read_state(dataset, name=name, description=description)
         entries = {entry.name: entry for entry in before.entries}
+        standing = _Standing(dataset)
         outcomes: list[Published] = []
         for item in ordered:
-            outcome, entry = _place(item, dataset, entries, before.taken_down, task_toml)
+            outcome, entry = _place(item, dataset, entries, standing, before.taken_down, task_toml)
             outcomes.append(outcome)
             if entry is not None:
                 entries[entry.name] = entry
@@ -93,6 +95,7 @@ def _place(
     item: Accepted,
     dataset: Path,
     entries: Mapping[str, TaskEntry],
+    standing: "_Standing",
     taken_down: Sequence[str],
     task_toml: Callable[[Accepted], str],
 ) -> tuple[Published, TaskEntry | None]:
@@ -103,6 +106,10 @@ def _place(
     twin = next((e for e in entries.values() if e.content == content and e.name != name), None)
     if twin is not None:
         return _refuse(item, Reason.DUPLICATE, f"the same files as {twin.name}"), None
+    if name not in entries or entries[name].content != content:
+        near = standing.twin_of(candidate.path, [e for e in entries.values() if e.name != name])
+        if near:
+            return _refuse(item, Reason.DUPLICATE, near), None
     folder = _folder_name(name, entries)
     with staged_folder(dataset) as staged:
         copy_tree(candidate.path, staged)
@@ -118,6 +125,25 @@ def _place(
             move_into_place(staged, dataset / folder)
     _keep_notices(item, dataset)
     return Published(item.attempt_key, folder=folder, digest=entry.digest), entry
+
+
+class _Standing:
+    """What the tasks of the dataset look like, read when something new is compared with them."""
+
+    def __init__(self, dataset: Path) -> None:
+        self._dataset = dataset
+        self._portraits: dict[str, Portrait] = {}
+
+    def twin_of(self, candidate: Path, entries: Sequence[TaskEntry]) -> str:
+        """A sentence that names the task of which a candidate is a near-duplicate; empty when there is none."""
+        mine = portrait_of(candidate)
+        for entry in sorted(entries, key=lambda entry: entry.name):
+            if entry.digest not in self._portraits:
+                self._portraits[entry.digest] = portrait_of(self._dataset / entry.folder, entry.name)
+            found = quick_twins(self._portraits[entry.digest], mine)
+            if found is not None:
+                return f"a near-duplicate of {entry.name}: {found.score:.0%} alike"
+        return ""
 
 
 def _refuse(item: Accepted, reason: Reason, detail: str) -> Published:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from skill2env.harbor.likeness import Likeness, Portrait, portrait_of, quick_twins
+from skill2env.harbor.likeness import Likeness, Portrait, may_be_twins, portrait_of, quick_twins
 from skill2env.records import GateOutcome, GateResult, Verdict, VerdictStatus
 from skill2env.verify.gate import GateContext, Hit, Report, Subject, to_result
 from skill2env.verify.rules import Profile
@@ -17,10 +17,6 @@ from skill2env.verify.rules import Profile
 NAME = "twins"
 _POSTINGS = 64
 """Tasks that are remembered for one phrase, the first ones: they are those that stay."""
-_PHRASE = 4
-"""Tokens of a phrase of an instruction."""
-_SHARED = 0.15
-"""Share of the phrases of the shorter instruction that twins have in common, at the least."""
 _CANDIDATES = 16
 """Tasks that one is compared with, nearest first."""
 
@@ -115,27 +111,19 @@ def twin_report(name: str, found: Likeness) -> Report:
 def _candidates(portraits: Sequence[tuple[Path, Portrait]]) -> dict[Path, list[Path]]:
     """For each task the earlier ones whose instructions share enough phrases, nearest first."""
     postings: dict[tuple[str, ...], list[int]] = {}
-    sizes: list[int] = []
     found: dict[Path, list[Path]] = {}
     for number, (task, portrait) in enumerate(portraits):
-        phrases = _phrases(portrait.instruction)
-        sizes.append(len(phrases))
         shared: Counter[int] = Counter()
-        for phrase in phrases:
-            shared.update(postings.get(phrase, ()))
+        for phrase in portrait.phrases:
             held = postings.setdefault(phrase, [])
+            shared.update(held)
             if len(held) < _POSTINGS:
                 held.append(number)
         near = [
             (count, other)
             for other, count in shared.items()
-            if count >= _SHARED * max(1, min(len(phrases), sizes[other]))
+            if may_be_twins(portrait, portraits[other][1], count)
         ]
         near.sort(key=lambda pair: (-pair[0], pair[1]))
         found[task] = [portraits[other][0] for _, other in near[:_CANDIDATES]]
     return found
-
-
-def _phrases(tokens: Sequence[str]) -> set[tuple[str, ...]]:
-    last = max(0, len(tokens) - _PHRASE)
-    return {tuple(tokens[at : at + _PHRASE]) for at in range(last + 1)} if tokens else set()

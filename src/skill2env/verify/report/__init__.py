@@ -1,0 +1,1 @@
+"""Verdicts for people and programs: JSON lines, JUnit XML, SARIF, static pages, and what is new since a baseline."""
