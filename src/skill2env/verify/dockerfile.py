@@ -20,6 +20,7 @@ from skill2env.sandbox.recipe import CopyStep, Recipe, RunStep
 from skill2env.sandbox.resolving import resolve
 from skill2env.verify.gate import GateContext, Hit, Report, Subject
 from skill2env.verify.reading import read_text
+from skill2env.verify.static.images import more_hits
 
 WHERE = "environment/Dockerfile"
 _ALLOWED_SETTINGS = frozenset({"WORKDIR", "USER", "STOPSIGNAL"})
@@ -41,10 +42,10 @@ def check(subject: Subject, context: GateContext) -> Report:  # noqa: ARG001
     except BuildFailed as failure:
         return Report(list(_unread(failure)))
     more = list(_more_than_the_format(recipe))
-    if more:
-        return Report(more)
-    hits = [
-        *_base(recipe),
+    references = [stage.base for stage in recipe.stages if isinstance(stage.base, str)]
+    always = [
+        *more,
+        *more_hits(subject.task_dir, instructions, references),
         *(
             hit
             for stage in recipe.stages
@@ -52,6 +53,12 @@ def check(subject: Subject, context: GateContext) -> Report:  # noqa: ARG001
             if isinstance(step, CopyStep)
             for hit in _copy(step)
         ),
+    ]
+    if more:
+        return Report(always)
+    hits = [
+        *_base(recipe),
+        *always,
         *_instructions(instructions),
         *_user(instructions, recipe),
     ]

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -68,6 +69,8 @@ class GateContext:
     """Whether a task that fails without the network it asks for may have it."""
     level: Level = Level.STANDARD
     """How many probes are run."""
+    today: date | None = None
+    """The day of the run, for what is said about days close to it; None says nothing about them."""
     every: bool = False
     """Go on after a failing probe, to see everything at once."""
     trials_at_once: int = 2

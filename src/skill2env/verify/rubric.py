@@ -1,10 +1,11 @@
-"""Gate `rubric`: three sections of one to three bullets, each with something to say."""
+"""Gate `rubric`: three sections of one to three bullets, each with something to say about this task."""
 
 import re
 from collections.abc import Iterator
 
 from skill2env.verify.gate import GateContext, Hit, Report, Subject
 from skill2env.verify.reading import read_text
+from skill2env.verify.static.rubrics import rubric_hits
 
 WHERE = "tests/rubric.md"
 SECTIONS = ("Must-do", "Must-avoid", "Best-practice")
@@ -19,7 +20,8 @@ def check(subject: Subject, context: GateContext) -> Report:  # noqa: ARG001
     if text is None or not text.strip():
         return Report([Hit("rubric-missing", "the rubric is missing, empty or not text", WHERE)])
     sections = read_sections(text)
-    hits = list(_check(sections))
+    bullets = [bullet for _, found in sections for bullet in found] or _free_bullets(text)
+    hits = [*_check(sections), *rubric_hits(subject, bullets)]
     return Report(hits, {name: len(bullets) for name, bullets in sections if name in SECTIONS})
 
 
@@ -34,6 +36,10 @@ def read_sections(text: str) -> list[tuple[str, list[str]]]:
         elif bullet and sections:
             sections[-1][1].append(bullet["text"].strip())
     return sections
+
+
+def _free_bullets(text: str) -> list[str]:
+    return [match["text"].strip() for line in text.splitlines() if (match := _BULLET.fullmatch(line))]
 
 
 def _check(sections: list[tuple[str, list[str]]]) -> Iterator[Hit]:

@@ -106,6 +106,34 @@ _DOCKERFILE = (
     Rule("dockerfile-agent-user", Reason.DOCKERFILE_RULE, E, W, "Create the agent's user in the Dockerfile and leave USER at root."),
 )
 
+_STATIC = (
+    Rule("dockerfile-latest", Reason.DOCKERFILE_RULE, E, E, "Name the base image by digest, or at least by a version."),
+    Rule("dockerfile-variable-base", Reason.DOCKERFILE_RULE, E, W, "Write the image reference into FROM instead of a build argument."),
+    Rule("dockerfile-platform", Reason.DOCKERFILE_RULE, E, W, "Leave --platform out: it forces emulation on other machines."),
+    Rule("dockerfile-unpinned-package", Reason.DOCKERFILE_RULE, E, W, "Write the version of every package behind its name."),
+    Rule("dockerfile-fetch", Reason.DOCKERFILE_RULE, E, W, "Store the file in environment/ instead of downloading it while building."),
+    Rule("bare-nproc", Reason.SURROUNDINGS, W, I, "Write a number of processes: containers see the processors of the whole machine."),
+    Rule("rubric-boilerplate", Reason.RUBRIC_INVALID, E, W, "Write bullets that speak about this task."),
+    Rule("rubric-contradicts", Reason.RUBRIC_INVALID, E, W, "Make rubric and instruction say the same."),
+    Rule("fetch-grading", Reason.NETWORK_NEEDED, E, E, "Install what grading needs in the image and store what it compares with in tests/."),
+    Rule("fetch-solving", Reason.NETWORK_NEEDED, E, E, "Give the agent what it needs in the image: the task runs without a network."),
+    Rule("fetch-solving-online", Reason.NETWORK_NEEDED, E, W, "Store what is downloaded in environment/, or be sure that it never changes."),
+    Rule("fetch-guarded", Reason.NETWORK_NEEDED, W, W, "Install it in the image, so that the case never arises."),
+    Rule("injection", Reason.INJECTION, E, E, "Remove the sentence, or make the fixture's text one that orders nobody."),
+    Rule("injection-topic", Reason.INJECTION, W, W, "Make sure that the text is data of the task and orders nobody to cheat."),
+    Rule("secret", Reason.SECRET, E, E, "Remove the credential and revoke it."),
+    Rule("secret-fixture", Reason.SECRET, W, W, "Make sure that it is invented, and say so in it."),
+    Rule("instruction-solves", Reason.SOLUTION_GIVEN, E, E, "Say what is wanted, not the commands that make it."),
+    Rule("instruction-hints", Reason.SOLUTION_GIVEN, W, W, "Say what is wanted, not the commands that make it."),
+    Rule("solution-reads-tests", Reason.SOLUTION_GIVEN, E, E, "Compute the result from what the agent is given."),
+    Rule("solution-writes-reward", Reason.SOLUTION_GIVEN, E, E, "Do the work and leave the reward to the verifier."),
+    Rule("solution-constant", Reason.SOLUTION_GIVEN, E, E, "Compute the result from the inputs instead of printing it."),
+    Rule("solution-constant-short", Reason.SOLUTION_GIVEN, W, W, "Compute the result from the inputs instead of printing it."),
+    Rule("host-dependent", Reason.SURROUNDINGS, E, E, "Put the value into a file of the task instead of reading it from the machine."),
+    Rule("clock-read", Reason.SURROUNDINGS, W, W, "Give the day as a value in the task: a result that depends on it rots."),
+    Rule("date-near-today", Reason.SURROUNDINGS, W, W, "Use days long past and never compare them with the clock."),
+)
+
 _IMAGE = (
     Rule("build-failed", Reason.BUILD_FAILED, E, E, "Read the build log in the evidence and mend the named step."),
     Rule("pin-mismatch", Reason.PIN_MISMATCH, E, E, "Name the digest of the image that is really used."),
@@ -195,6 +223,7 @@ RULES: tuple[Rule, ...] = (
     *_CONFIG,
     *_TEXTS,
     *_DOCKERFILE,
+    *_STATIC,
     *_LINT,
     *_IMAGE,
     *_TRIALS,

@@ -28,6 +28,7 @@ from skill2env.verify import (
 )
 from skill2env.verify.gate import Gate, GateContext, Level, Stage, Subject, to_result
 from skill2env.verify.rules import Profile
+from skill2env.verify.static import fetches, given, hosts, injection, secrets
 
 _CONTRACT = frozenset({Stage.CONTRACT, Stage.TASK})
 _SOLUTION = frozenset({Stage.SOLUTION, Stage.TASK})
@@ -41,6 +42,11 @@ GATES: tuple[Gate, ...] = (
     Gate("rubric", rubric.check, _CONTRACT),
     Gate("metrics", metrics.check, _CONTRACT),
     Gate("dockerfile", dockerfile.check, _CONTRACT),
+    Gate("secrets", secrets.check, _CONTRACT),
+    Gate("injection", injection.check, _CONTRACT),
+    Gate("fetches", fetches.check),
+    Gate("given", given.check, _SOLUTION),
+    Gate("hosts", hosts.check),
     Gate("lint", lint.check, _CONTRACT),
     Gate("build", build.check, _CONTRACT),
     Gate("pin", pin.check, _CONTRACT),
