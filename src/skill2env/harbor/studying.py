@@ -13,6 +13,7 @@ from typing import override
 
 from harbor.environments.base import BaseEnvironment
 from harbor.models.agent.context import AgentContext
+from pydantic import Field
 
 from skill2env.errors import Boundary, InfraError
 from skill2env.harbor.agents import ScriptAgent, ScriptOptions
@@ -58,6 +59,10 @@ class Studied:
     """Folders in which it may make files."""
     uid: int = 0
     """Who the agent is."""
+    search_path: tuple[str, ...] = ()
+    """Folders of its ``PATH``."""
+    home: str = ""
+    workdir: str = "/"
 
 
 class StudyOptions(ScriptOptions):
@@ -65,7 +70,7 @@ class StudyOptions(ScriptOptions):
 
     inventory: bool = True
     """Take everything; False takes only `collect`, after the script."""
-    collect: list[str] = []
+    collect: list[str] = Field(default_factory=list[str])
     """Absolute paths of files to take after the script when there is no inventory."""
 
 
@@ -101,8 +106,9 @@ class StudyAgent(ScriptAgent):
         if before is None or writable is None:
             notes["problem"] = "the image has no GNU find"
             before = writable = []
-        uid = (await environment.exec("/usr/bin/id -u")).stdout or "0"
-        notes["uid"] = int(uid.strip() or 0)
+        told = (await environment.exec('/usr/bin/id -u; echo "$PATH"; echo ~; pwd')).stdout or ""
+        uid, path, home, workdir = (told.splitlines() + [""] * 4)[:4]
+        notes |= {"uid": int(uid or 0), "path": path.split(":"), "home": home, "workdir": workdir}
         mine = [entry for entry in writable if notes["uid"] or not _is_system(entry[3])]
         listed = {entry[3]: entry for entry in (*before, *mine) if entry[0] == "f"}
         notes["before"] = list(listed.values())
@@ -192,6 +198,9 @@ def read_studied(trial_folder: Path) -> Studied:
         writable_files=frozenset(path for kind, path in writable if kind == "f"),
         writable_folders=tuple(sorted(path for kind, path in writable if kind == "d")),
         uid=notes["uid"],
+        search_path=tuple(filter(None, notes["path"])),
+        home=notes["home"],
+        workdir=notes["workdir"],
     )
 
 

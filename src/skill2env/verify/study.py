@@ -19,7 +19,7 @@ _BYPRODUCTS = frozenset(
     {"__pycache__", ".cache", ".git", ".pytest_cache", ".bash_history", ".python_history"}
 )
 _SLOWER = 5
-_LEAST_SEC = 15.0
+_LEAST_SEC = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,10 @@ class Study:
     metrics: tuple[str, ...]
     uid: int
     """Of the agent."""
+    search_path: tuple[str, ...]
+    """Folders of the agent's ``PATH``."""
+    home: str
+    workdir: str
     one_user: bool
     """Agent and verifier could not be told apart by the sandbox."""
     instruction: str
@@ -120,6 +124,9 @@ def _study(subject: Subject, context: GateContext) -> Study:
         folders=found.writable_folders,
         metrics=tuple(sorted(metrics)),
         uid=found.uid,
+        search_path=found.search_path,
+        home=found.home,
+        workdir=found.workdir,
         one_user=bool(outcome.degraded),
         instruction=read_text(subject.task_dir / "instruction.md") or "",
         solve_sec=outcome.seconds.get("agent", 0.0),

@@ -12,6 +12,7 @@ from skill2env.store.files import write_json
 from skill2env.verify import (
     agreement,
     build,
+    cheats,
     config,
     dockerfile,
     files,
@@ -54,6 +55,7 @@ GATES: tuple[Gate, ...] = (
     Gate("nop", nop.check, _CONTRACT, _ALWAYS),
     Gate("oracle", oracle.check, _SOLUTION, _ALWAYS),
     Gate("agreement", agreement.check, _TASK),
+    Gate("cheats", cheats.check, _TASK),
     Gate("repeat", repeat.check, _TASK),
     Gate("twins", twins.check, _TASK),
 )
@@ -174,6 +176,7 @@ def _is_moot(gate: Gate, results: Sequence[GateResult]) -> bool:
         "nop": {"config", "build"},
         "oracle": {"config", "build"},
         "agreement": {"config", "build", "oracle"},
+        "cheats": {"config", "build", "oracle"},
         "repeat": {"config", "build", "oracle"},
     }
     return bool(needs.get(gate.name, set()) & rejected)
