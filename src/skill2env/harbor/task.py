@@ -70,6 +70,8 @@ class TaskFacts:
     services: tuple[str, ...]
     """Other things the task asks of its surroundings: ``gpus``, ``tpu``, ``mcp_servers``."""
     host_variables: tuple[HostVariable, ...]
+    cpus: float | None = None
+    """Processors that the agent's container asks for; None when it does not say."""
     solution_env: Mapping[str, str] = field(default_factory=dict[str, str])
     """Variables of the reference solution, not resolved."""
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -153,6 +155,7 @@ def _facts(task_dir: Path, config: TaskConfig) -> TaskFacts:
             if present
         ),
         host_variables=_host_variables(config),
+        cpus=environment.cpus,
         solution_env=dict(config.solution.env),
         metadata=ours if isinstance(ours, dict) else {},  # pyright: ignore[reportUnknownArgumentType]
     )

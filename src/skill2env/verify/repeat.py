@@ -8,13 +8,14 @@ two gradings of the same files, so it needs no opinion on what they are worth.
 from collections.abc import Mapping, Sequence
 
 from skill2env.harbor.agents import SCRIPT_AGENT
-from skill2env.harbor.stages import Stage, StageOutcome, read_stages
+from skill2env.harbor.stages import Stage
 from skill2env.sandbox.conditions import NotApplicable
 from skill2env.verify.config import facts_of
 from skill2env.verify.delivery import Delivery, delivery_of
 from skill2env.verify.gate import GateContext, Hit, Level, Subject, rejecting
 from skill2env.verify.oracle import solution_hits
 from skill2env.verify.probing import Answer, Asking, Probe, gate_of
+from skill2env.verify.staging import play
 
 NAME = "repeat"
 AGAIN = 6
@@ -23,7 +24,7 @@ _STRICT = frozenset({Level.STRICT})
 _Told = Mapping[str, float | str]
 
 
-def check_probes(subject: Subject, context: GateContext) -> Sequence[Probe]:  # noqa: ARG001
+def probes(subject: Subject, context: GateContext) -> Sequence[Probe]:  # noqa: ARG001
     """All probes of the gate."""
     return (
         Probe("same-state", _same_state),
@@ -32,32 +33,7 @@ def check_probes(subject: Subject, context: GateContext) -> Sequence[Probe]:  # 
     )
 
 
-check = gate_of(NAME, check_probes)
-
-
-def play(
-    asking: Asking, stages: Sequence[Stage], *, label: str = "", agent: str = "oracle"
-) -> dict[str, StageOutcome]:
-    """Run the solution, then stages where the verifier runs.
-
-    Returns:
-        What each stage left, in order.
-
-    Raises:
-        NotApplicable: the solution or a stage did not come to its end.
-        InfraError: the machine failed.
-    """
-    facts = facts_of(asking.subject)
-    if isinstance(facts, Hit) or facts.steps:
-        raise NotApplicable("the task has several steps")
-    outcome = asking.trial(agent, label=label, stages=stages)
-    found = read_stages(outcome.folder)
-    if outcome.failure is not None:
-        why = f"{outcome.failure.type}: {' '.join(outcome.failure.message.split())[:200]}"
-        raise NotApplicable(f"the gradings did not end: {why}")
-    if len(found) < len(stages):
-        raise NotApplicable("not all gradings were made")
-    return found
+check = gate_of(NAME, probes)
 
 
 def _same_state(asking: Asking) -> Answer:
@@ -128,7 +104,7 @@ def _bad_remembered(
 ) -> str:
     """Whether a bad verdict is given again for the right files, although emptied files alone do no harm."""
     good, bad, after = graded_before["before"], fresh["emptied"], fresh["restored"]
-    if after == good or bad == good or after != bad:
+    if good in (after, bad) or after != bad:
         return ""
     stages = [
         Stage("emptied", files=delivery.put(dict.fromkeys(delivery.files, b"")), grade=False),

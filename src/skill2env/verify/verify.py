@@ -25,6 +25,7 @@ from skill2env.verify import (
     repeat,
     rubric,
     shell,
+    surroundings,
     twins,
 )
 from skill2env.verify.gate import Gate, GateContext, Level, Stage, Subject, to_result
@@ -57,6 +58,7 @@ GATES: tuple[Gate, ...] = (
     Gate("agreement", agreement.check, _TASK),
     Gate("cheats", cheats.check, _TASK),
     Gate("repeat", repeat.check, _TASK),
+    Gate("surroundings", surroundings.check, _TASK),
     Gate("twins", twins.check, _TASK),
 )
 """Cheapest first. None of them involves a model. Robustness probes join at the end."""
@@ -178,6 +180,7 @@ def _is_moot(gate: Gate, results: Sequence[GateResult]) -> bool:
         "agreement": {"config", "build", "oracle"},
         "cheats": {"config", "build", "oracle"},
         "repeat": {"config", "build", "oracle"},
+        "surroundings": {"config", "build", "oracle"},
     }
     return bool(needs.get(gate.name, set()) & rejected)
 

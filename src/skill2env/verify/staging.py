@@ -1,0 +1,39 @@
+"""The reference solution followed by stages in the container where the verifier runs."""
+
+from collections.abc import Sequence
+
+from skill2env.harbor.stages import Stage, StageOutcome, read_stages
+from skill2env.sandbox.conditions import Conditions, NotApplicable
+from skill2env.verify.config import facts_of
+from skill2env.verify.gate import Hit
+from skill2env.verify.probing import Asking
+from skill2env.verify.trials import USUAL
+
+
+def play(
+    asking: Asking,
+    stages: Sequence[Stage],
+    *,
+    label: str = "",
+    conditions: Conditions = USUAL,
+) -> dict[str, StageOutcome]:
+    """Run the solution, then stages where the verifier runs.
+
+    Returns:
+        What each stage left, in order.
+
+    Raises:
+        NotApplicable: the solution or a stage did not come to its end.
+        InfraError: the machine failed.
+    """
+    facts = facts_of(asking.subject)
+    if isinstance(facts, Hit) or facts.steps:
+        raise NotApplicable("the task has several steps")
+    outcome = asking.trial("oracle", label=label, conditions=conditions, stages=stages)
+    found = read_stages(outcome.folder)
+    if outcome.failure is not None:
+        why = f"{outcome.failure.type}: {' '.join(outcome.failure.message.split())[:200]}"
+        raise NotApplicable(f"the gradings did not end: {why}")
+    if len(found) < len(stages):
+        raise NotApplicable("not all gradings were made")
+    return found
