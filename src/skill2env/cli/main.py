@@ -25,6 +25,7 @@ from skill2env.errors import Skill2EnvError, UserError
 VERBS: dict[str, str] = {
     "compile": "Compile skills into verified tasks and publish them as a dataset.",
     "verify": "Run the gates on Harbor tasks, ours or anybody's.",
+    "health": "Show what earlier verifications said of each task, and what drifted.",
     "skill": "Show what is understood of a skill, with every diagnostic.",
     "record": "Store any author's sessions, so that they can be replayed.",
     "run": "List, show and audit runs.",

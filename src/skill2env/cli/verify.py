@@ -1,11 +1,11 @@
 """`skill2env verify`: the gates, on Harbor tasks of anybody.
 
 Exit codes: 0 all accepted, 1 some rejected (or with warnings under ``--fail-on warn``), 2 wrong usage, 3 some could
-not be decided because the surroundings failed (this one wins over 1), 130 interrupted.
+not be decided because the surroundings failed (this one wins over 1), 130 interrupted. With ``--baseline`` only what is
+new counts.
 """
 
 import tempfile
-from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from skill2env.cli.output import ExitCode, json_text, print_table
 from skill2env.cli.progress import shown
+from skill2env.cli.verdicts import Printer, Wanted, exit_code_of, print_report, summary
 from skill2env.errors import UserError
+from skill2env.store import folders
 
 if TYPE_CHECKING:
-    from skill2env.records import Verdict
     from skill2env.verify.many import Verified
 
 app = typer.Typer()
@@ -88,42 +88,69 @@ def verify(
     offline: Annotated[
         bool, typer.Option("--offline", help="Give no task a network, also where it asks for one.")
     ] = False,
+    twins: Annotated[
+        bool, typer.Option("--twins/--no-twins", help="Reject near-duplicates of other tasks given.")
+    ] = True,
+    cache: Annotated[
+        bool, typer.Option("--cache/--no-cache", help="Take verdicts on unchanged tasks from earlier runs.")
+    ] = True,
+    baseline: Annotated[
+        Path | None, typer.Option(help="Output of an earlier --json: only findings that it lacks count.")
+    ] = None,
+    junit: Annotated[Path | None, typer.Option(help="Write JUnit XML to this file.")] = None,
+    sarif: Annotated[Path | None, typer.Option(help="Write SARIF 2.1.0 to this file.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write pages for reviewers to this folder.")] = None,
+    skills: Annotated[
+        Path | None, typer.Option(help="Show these skills beside the tasks made from them, in --html.")
+    ] = None,
+    history: Annotated[
+        Path | None, typer.Option(help="Append the verdicts to this file; `skill2env health` reads it.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON record a task, one a line.")] = False,
 ) -> None:
     """Run the gates on tasks and say what they find."""
     image_map = parse_image_map(base or [])
     from skill2env.interrupts import interruptible
     from skill2env.progress import Event, EventKind
+    from skill2env.verify.cache import VerdictCache
     from skill2env.verify.gate import GateContext, Level
     from skill2env.verify.many import find_tasks, verify_many
+    from skill2env.verify.report.baseline import Baseline
     from skill2env.verify.rules import Profile
 
     tasks = find_tasks(paths)
-    wanted = None if profile is ProfileOption.AUTO else Profile(profile.value)
+    wanted = Wanted(junit, sarif, html, history, skills)
+    wanted.require()
+    printer = Printer(tasks, Baseline.read(baseline) if baseline else None, json)
+    depth = Level(level.value)
     with interruptible(), shown(quiet=json) as progress, _evidence_folder(evidence, tasks) as folder:
         progress(Event(EventKind.PHASE, "verify", total=len(tasks)))
         choice = _choose(sandbox, image_map, allow_unlimited=allow_unlimited)
         context = GateContext(
             choice, folder, image_map=image_map, oracle_repeats=repeats, network=not offline
         )
-        printer = _InOrder(tasks, enabled=json)
 
         def done(verified: "Verified") -> None:
             progress(Event(EventKind.DONE, verified.path.name, detail=summary(verified.verdict)))
             printer.add(verified)
 
-        verified = verify_many(
+        verify_many(
             tasks,
-            profile=wanted,
+            profile=None if profile is ProfileOption.AUTO else Profile(profile.value),
             context=context,
             workers=workers,
-            level=Level(level.value),
+            level=depth,
             all_gates=every,
+            twins=twins,
+            cache=VerdictCache(folders.verdicts_home(), context, depth, every=every) if cache else None,
+            keep_evidence=evidence is not None,
             on_done=done,
         )
+    outcomes = printer.ordered()
     if not json:
-        _print_summary(verified, kept=evidence)
-    raise typer.Exit(_exit_code(verified, fail_on))
+        print_report(outcomes, kept=evidence)
+    wanted.write(outcomes, context, depth)
+    raise typer.Exit(exit_code_of(outcomes, warnings_fail=fail_on is FailOn.WARN))
 
 
 def parse_image_map(items: Sequence[str]) -> dict[str, str]:
@@ -146,33 +173,6 @@ def parse_image_map(items: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def record(verified: "Verified") -> dict[str, Any]:
-    """The JSON record of one task."""
-    verdict = verified.verdict
-    return {
-        "path": str(verified.path),
-        "verdict": verdict.status.value,
-        "reason": verdict.reason.value if verdict.reason else None,
-        "boundary": verdict.boundary or None,
-        "message": verdict.message,
-        "gates": [gate.model_dump(mode="json") for gate in verdict.gates],
-    }
-
-
-def summary(verdict: "Verdict") -> str:
-    """One line about a verdict."""
-    warnings = _warnings(verdict)
-    if verdict.reason is not None:
-        return f"rejected ({verdict.reason.value}): {verdict.message}"
-    if verdict.boundary:
-        return f"infra ({verdict.boundary}): {verdict.message}"
-    return f"accepted, {warnings} warning{'s' if warnings != 1 else ''}" if warnings else "accepted"
-
-
-def _warnings(verdict: "Verdict") -> int:
-    return sum(finding.severity.value == "warn" for finding in verdict.findings)
-
-
 def _choose(kind: str, image_map: Mapping[str, str], *, allow_unlimited: bool) -> Any:
     from skill2env.harbor.sandboxes import choose_sandbox
 
@@ -189,47 +189,3 @@ def _evidence_folder(wanted: Path | None, tasks: Sequence[Path]) -> Generator[Pa
     with tempfile.TemporaryDirectory(prefix="skill2env-evidence-", ignore_cleanup_errors=True) as scratch:
         Path(scratch).chmod(0o755)
         yield Path(scratch)
-
-
-class _InOrder:
-    """Prints JSON records as early as possible in the order of the tasks, so that two runs print the same."""
-
-    def __init__(self, tasks: Sequence[Path], *, enabled: bool) -> None:
-        self._waiting = list(tasks) if enabled else []
-        self._held: dict[Path, Verified] = {}
-
-    def add(self, verified: "Verified") -> None:
-        self._held[verified.path] = verified
-        while self._waiting and self._waiting[0] in self._held:
-            item = self._held.pop(self._waiting.pop(0))
-            print(json_text(record(item)), flush=True)
-
-
-def _print_summary(verified: "Sequence[Verified]", *, kept: Path | None) -> None:
-    counts = Counter(
-        (
-            item.verdict.status.value,
-            item.verdict.reason.value if item.verdict.reason else item.verdict.boundary,
-        )
-        for item in verified
-    )
-    print_table(
-        ("VERDICT", "REASON", "TASKS"),
-        ((status, why, count) for (status, why), count in sorted(counts.items())),
-    )
-    for item in verified:
-        for finding in item.verdict.findings:
-            if finding.severity.value == "warn":
-                place = f"{finding.where}: " if finding.where else ""
-                print(f"{item.path.name}: warning: {place}{finding.message} [{finding.code}]")
-    if any(item.verdict.reason for item in verified):
-        logs = f"The logs lie in {kept}." if kept else "`--evidence DIR` keeps the logs."
-        print(f"\n`skill2env explain REASON` says how to mend each. {logs}")
-
-
-def _exit_code(verified: "Sequence[Verified]", fail_on: FailOn) -> ExitCode:
-    statuses = {item.verdict.status.value for item in verified}
-    if "infra" in statuses:
-        return ExitCode.INFRA
-    warned = fail_on is FailOn.WARN and any(_warnings(item.verdict) for item in verified)
-    return ExitCode.REJECTED if "rejected" in statuses or warned else ExitCode.OK

@@ -81,7 +81,7 @@ def _excerpts(evidence: Path, gate: GateResult) -> Iterator[Excerpt]:
         where = path.relative_to(folder).as_posix()
         if shown == EXCERPTS:
             return
-        if where.endswith(_NAMES) or path.suffix == ".log":
+        if where.endswith(_NAMES):
             text = read_tail(path, EXCERPT).strip()
             if text:
                 shown += 1
