@@ -11,11 +11,13 @@ from skill2env.records import GateOutcome, GateResult, TaskContract, Verdict, Ve
 from skill2env.store.files import write_json
 from skill2env.verify import (
     agreement,
+    alternatives,
     build,
     cheats,
     config,
     dockerfile,
     files,
+    form,
     leak,
     lint,
     metrics,
@@ -58,6 +60,8 @@ GATES: tuple[Gate, ...] = (
     Gate("agreement", agreement.check, _TASK),
     Gate("cheats", cheats.check, _TASK),
     Gate("repeat", repeat.check, _TASK),
+    Gate("format", form.check, _TASK),
+    Gate("alternatives", alternatives.check, _TASK),
     Gate("surroundings", surroundings.check, _TASK),
     Gate("twins", twins.check, _TASK),
 )
@@ -180,6 +184,8 @@ def _is_moot(gate: Gate, results: Sequence[GateResult]) -> bool:
         "agreement": {"config", "build", "oracle"},
         "cheats": {"config", "build", "oracle"},
         "repeat": {"config", "build", "oracle"},
+        "format": {"config", "build", "oracle"},
+        "alternatives": {"config", "build", "oracle"},
         "surroundings": {"config", "build", "oracle"},
     }
     return bool(needs.get(gate.name, set()) & rejected)
