@@ -238,7 +238,7 @@ def test_a_transfer_cannot_be_taken_over(
         "end = time.time() + 20\nbroken = seen = 0\nme = os.getpid()\n"
         "while time.time() < end and not os.path.exists('/stop'):\n"
         "  for p in [p for p in os.listdir('/proc') if p.isdigit() and int(p) not in (1, me)]:\n"
-        "    def ours():\n      with open(f'/proc/{p}/cmdline', 'rb') as f: return b'init.py' in f.read()\n"
+        "    def ours():\n      with open(f'/proc/{p}/cmdline', 'rb') as f: return b'skill2env/guest/' in f.read()\n"
         "    def look(way, *args):\n      global broken\n"
         "      try:\n        way(*args); broken = broken or ours() and args\n      except OSError: pass\n"
         "    try: mine = ours()\n    except OSError: continue\n    if not mine: continue\n    seen = 1\n"
