@@ -81,15 +81,33 @@ def share(wanted: list[str], present: set[str]) -> float:
     return sum(line in present for line in wanted) / len(wanted) if wanted else 0.0
 
 
+def canonical_digest(data: bytes) -> str:
+    """Digest of a text without its layout: JSON by value, lines in any order, blanks left out."""
+    text = data.decode("utf-8", errors="replace")
+    try:
+        plain = json.dumps(json.loads(text), sort_keys=True)
+    except (ValueError, RecursionError):
+        plain = "\n".join(sorted(filter(None, ("".join(line.split()) for line in text.splitlines()))))
+    return hashlib.sha256(plain.encode("utf-8", errors="replace")).hexdigest()
+
+
 def content_hit(data: bytes, private: Private) -> tuple[str, str] | None:
     """Code and message for one file's content."""
     digest = hashlib.sha256(data).hexdigest()
     for item in private:
         if item["size"] == len(data) and item["sha256"] == digest:
+            if item["kind"] == "result":
+                return "answer", item["path"]
             code = "leak-answer-name" if item["kind"] == "named" else "leak-content"
             return code, f"is a copy of {item['path']}"
     if b"\0" in data[:4096] or len(data) > TEXT_LIMIT:
         return None
+    canonical = ""
+    for item in private:
+        if item["kind"] == "result" and item["size"] <= 8 * len(data) and len(data) <= 8 * item["size"]:
+            canonical = canonical or canonical_digest(data)
+            if item["canonical"] == canonical:
+                return "answer", item["path"]
     present = lines_of(data)
     for item in private:
         least = 2 if item["kind"] == "rubric" else 4

@@ -16,9 +16,10 @@ MIN_SIZE = 24
 """Smaller files (an empty module) are equal by chance; bytes."""
 MIN_LINE = 16
 """Shorter lines are equal by chance; characters."""
-_TRUTH = re.compile(
+TRUTH = re.compile(
     r"(?:^|[^a-z])(?:expected|golden|truth|answers?|oracle|solutions?)(?:[^a-z]|$)", re.IGNORECASE
 )
+"""Names of files that say what is right."""
 _CODE = (".sh", ".py", ".js", ".ts", ".pl", ".rb", ".c", ".go", ".rs")
 _BOILERPLATE = re.compile(r"#!|set -|(?:import|from)\s|export\s|cat\s*>|umask|cd\s|exit\s|#|if __name__")
 
@@ -83,7 +84,7 @@ def _kind(path: str, is_public: bool, test_script: str) -> str:
         return "rubric"
     if name == "test.sh" or name in test_script:
         return "grader"
-    if _TRUTH.search(PurePosixPath(name).stem):
+    if TRUTH.search(PurePosixPath(name).stem):
         return "named" if is_public else "truth"
     if path.count("/") == 1 and name.endswith(_CODE) and not is_public:
         return "grader"

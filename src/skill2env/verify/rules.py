@@ -131,6 +131,11 @@ _STATIC = (
     Rule("solution-constant-short", Reason.SOLUTION_GIVEN, W, W, "Compute the result from the inputs instead of printing it."),
     Rule("host-dependent", Reason.SURROUNDINGS, E, E, "Put the value into a file of the task instead of reading it from the machine."),
     Rule("clock-read", Reason.SURROUNDINGS, W, W, "Give the day as a value in the task: a result that depends on it rots."),
+    Rule("answer-in-image", Reason.PRIVATE_LEAK, E, E, "Remove the file from the image, or make it an input that the instruction names."),
+    Rule("name-undeclared", Reason.UNDECLARED, E, E, "State the names of all graded fields in the instruction."),
+    Rule("name-unclear", Reason.UNDECLARED, W, W, "State the names of all graded fields in the instruction."),
+    Rule("path-undeclared", Reason.UNDECLARED, E, E, "State the paths of all graded files in the instruction."),
+    Rule("layout-undeclared", Reason.UNDECLARED, E, E, "Describe the layout in the instruction, or accept every layout that it allows."),
     Rule("date-near-today", Reason.SURROUNDINGS, W, W, "Use days long past and never compare them with the clock."),
 )
 

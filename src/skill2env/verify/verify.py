@@ -11,6 +11,7 @@ from skill2env.records import GateOutcome, GateResult, TaskContract, Verdict, Ve
 from skill2env.store.files import write_json
 from skill2env.verify import (
     agreement,
+    answers,
     alternatives,
     build,
     cheats,
@@ -29,6 +30,7 @@ from skill2env.verify import (
     shell,
     surroundings,
     twins,
+    undeclared,
 )
 from skill2env.verify.gate import Gate, GateContext, Level, Stage, Subject, to_result
 from skill2env.verify.rules import Profile
@@ -58,6 +60,8 @@ GATES: tuple[Gate, ...] = (
     Gate("nop", nop.check, _CONTRACT, _ALWAYS),
     Gate("oracle", oracle.check, _SOLUTION, _ALWAYS),
     Gate("agreement", agreement.check, _TASK),
+    Gate("undeclared", undeclared.check, _TASK),
+    Gate("answers", answers.check, _TASK),
     Gate("cheats", cheats.check, _TASK),
     Gate("repeat", repeat.check, _TASK),
     Gate("format", form.check, _TASK),
@@ -182,6 +186,8 @@ def _is_moot(gate: Gate, results: Sequence[GateResult]) -> bool:
         "nop": {"config", "build"},
         "oracle": {"config", "build"},
         "agreement": {"config", "build", "oracle"},
+        "undeclared": {"config", "build", "oracle"},
+        "answers": {"config", "build", "oracle"},
         "cheats": {"config", "build", "oracle"},
         "repeat": {"config", "build", "oracle"},
         "format": {"config", "build", "oracle"},
