@@ -20,6 +20,7 @@ _BYPRODUCTS = frozenset(
 )
 _SLOWER = 5
 _LEAST_SEC = 10.0
+_LEAST_SOLVE_SEC = 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class Study:
     @property
     def solve_limit_sec(self) -> int:
         """Seconds after which a changed solution counts as one that never ends."""
-        return int(_LEAST_SEC + _SLOWER * self.solve_sec)
+        return int(_LEAST_SOLVE_SEC + _SLOWER * self.solve_sec)
 
 
 def study_of(subject: Subject, context: GateContext) -> Study:

@@ -11,8 +11,8 @@ from skill2env.records import GateOutcome, GateResult, TaskContract, Verdict, Ve
 from skill2env.store.files import write_json
 from skill2env.verify import (
     agreement,
-    answers,
     alternatives,
+    answers,
     build,
     cheats,
     config,
@@ -22,6 +22,7 @@ from skill2env.verify import (
     leak,
     lint,
     metrics,
+    mutants,
     nop,
     oracle,
     pin,
@@ -63,6 +64,7 @@ GATES: tuple[Gate, ...] = (
     Gate("undeclared", undeclared.check, _TASK),
     Gate("answers", answers.check, _TASK),
     Gate("cheats", cheats.check, _TASK),
+    Gate("mutants", mutants.check, _TASK),
     Gate("repeat", repeat.check, _TASK),
     Gate("format", form.check, _TASK),
     Gate("alternatives", alternatives.check, _TASK),
@@ -189,6 +191,7 @@ def _is_moot(gate: Gate, results: Sequence[GateResult]) -> bool:
         "undeclared": {"config", "build", "oracle"},
         "answers": {"config", "build", "oracle"},
         "cheats": {"config", "build", "oracle"},
+        "mutants": {"config", "build", "oracle"},
         "repeat": {"config", "build", "oracle"},
         "format": {"config", "build", "oracle"},
         "alternatives": {"config", "build", "oracle"},
