@@ -151,7 +151,7 @@ class VerdictCache:
         if not key or kept.verdict.status is VerdictStatus.INFRA:
             return
         path = self._path(key)
-        with suppress(OSError, InfraError):
+        with suppress(OSError, InfraError, ValueError):  # ValueError: text that no encoding takes
             path.parent.mkdir(parents=True, exist_ok=True)
             write_text(path, kept.model_dump_json())
 

@@ -13,7 +13,9 @@ class MutantRow:
 
     name: str
     about: str
-    killed: bool
+    """What was changed, and where."""
+    fate: str
+    """``killed``, ``survived``, or why it does not count (``equivalent``, ``broken``)."""
     cells: tuple[str, ...]
     """What each metric gave, in the order of the matrix."""
 
@@ -25,18 +27,17 @@ class KillMatrix:
     metrics: tuple[str, ...]
     rows: tuple[MutantRow, ...]
 
-    @property
-    def killed(self) -> int:
-        """How many mutants lost reward."""
-        return sum(row.killed for row in self.rows)
+    def count(self, fate: str) -> int:
+        """How many mutants met that fate."""
+        return sum(row.fate == fate for row in self.rows)
 
 
 def kill_matrix(value: Mapping[str, Any] | None) -> KillMatrix | None:
     """The matrix, or None where there is none that can be read.
 
     Args:
-        value: content of ``mutants/matrix.json``: ``mutants``, a list of objects with ``name``, ``metrics`` (metric ->
-            number) and perhaps ``about``.
+        value: content of ``mutants/matrix.json``: ``mutants``, a list of objects with ``mutant``, ``fate``, ``kind``,
+            ``file``, ``line`` and ``metrics`` (metric -> number).
     """
     entries: Any = (value or {}).get("mutants")
     if not isinstance(entries, list):
@@ -52,10 +53,11 @@ def kill_matrix(value: Mapping[str, Any] | None) -> KillMatrix | None:
 
 def _row(mutant: Mapping[str, Any], metrics: tuple[str, ...]) -> MutantRow:
     given = _metrics(mutant)
+    place = ":".join(str(mutant[key]) for key in ("file", "line") if mutant.get(key))
     return MutantRow(
-        name=str(mutant.get("name", "")),
-        about=str(mutant.get("about", "")),
-        killed=any(value != 1 for value in given.values()) or not given,
+        name=str(mutant.get("mutant", "")),
+        about=", ".join(filter(None, (str(mutant.get("kind", "")), place))),
+        fate=str(mutant.get("fate", "")),
         cells=tuple(f"{given[name]:g}" if name in given else "-" for name in metrics),
     )
 

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from skill2env import __version__
-from skill2env.records import Severity, digest_of, meaning
+from skill2env.records import Severity, digest_bytes, meaning
 from skill2env.verify.report.outcome import GateFinding, Outcome
 from skill2env.verify.rules import RULES, Profile, Rule, rule_of
 
@@ -71,10 +71,14 @@ def _result(outcome: Outcome, item: GateFinding, root: Path) -> dict[str, Any]:
             }
         ],
         "partialFingerprints": {
-            "skill2env/v1": digest_of([outcome.name, finding.code, finding.where.partition(":")[0]])
+            "skill2env/v1": _fingerprint(outcome.name, finding.code, finding.where.partition(":")[0])
         },
         "properties": {"gate": item.gate, "reason": rule.reason.value, "verdict": outcome.status},
     }
+
+
+def _fingerprint(*parts: str) -> str:
+    return digest_bytes(json.dumps(parts).encode())
 
 
 def _place(task: Path, where: str) -> tuple[Path, int]:
