@@ -60,7 +60,7 @@ def prune(
     ] = 30.0,
     as_json: AsJson = False,
 ) -> None:
-    """Remove leftovers, superseded bases and layers that were not used for a while."""
+    """Remove leftovers, superseded bases, and layers and verdicts that were not used for a while."""
     from skill2env.sandbox.cache import prune as prune_cache
 
     removed: list[CacheItem] = []
