@@ -1,7 +1,8 @@
 """Process 1 inside a sandbox: starts every command as its own child and reports how it ended.
 
-Runs with the *image's* python3 as ``python3 -I -S -B init.py FD KIND LIMIT=VALUE...``, bind-mounted read-only. It
-imports C modules and what Python loads by itself, and nothing else: each import costs a millisecond at every start.
+Runs with the *image's* python3 as ``python3 -I -S -B start.py FD KIND LIMIT=VALUE...``, bind-mounted read-only;
+start.py imports it, because only what is imported can lie there as byte code. It imports C modules and what Python
+loads by itself, and nothing else: each import costs a millisecond at every start.
 
 KIND is ``build`` while a layer is built, which must hold nothing of ours, and ``trial`` otherwise.
 FD is a SOCK_SEQPACKET socket to the host. A request is one packet of NUL-separated fields that carries descriptors;
@@ -30,8 +31,6 @@ import select
 import sys
 
 HERE = os.path.dirname(sys.argv[0])
-if HERE not in sys.path:
-    sys.path.insert(0, HERE)  # first: everything behind it may be written to by root inside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing and signal (with its enums) would cost start-up time inside
@@ -298,7 +297,8 @@ class Server:
             self.running[transfer(operation, fields, files)] = ident
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Serve as process 1, for ever."""
     place.shut_off()
     os.set_inheritable(CONTROL, False)
     place.prepare(sys.argv[2])

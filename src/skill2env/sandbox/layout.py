@@ -76,5 +76,5 @@ def arguments(
     for bind in binds:
         found += ["--bind" if bind.writable else "--ro-bind", str(bind.source), bind.target]
     kind = "build" if build else "trial"
-    first = ["/usr/bin/python3", "-I", "-S", "-B", f"{INSIDE}/guest/init.py", str(control), kind]
+    first = ["/usr/bin/python3", "-I", "-S", "-B", f"{INSIDE}/guest/start.py", str(control), kind]
     return [*found, "--", *first, *(f"{name}={value}" for name, value in sorted(limits.items()))]

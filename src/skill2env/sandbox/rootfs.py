@@ -32,6 +32,7 @@ from skill2env.sandbox.base_store import (
 from skill2env.sandbox.box import Box
 from skill2env.sandbox.debian import architecture, download, unpack
 from skill2env.sandbox.identity import Identity, Tier, current_identity
+from skill2env.sandbox.precompiled import precompile
 from skill2env.sandbox.scratch import remove_tree
 from skill2env.sandbox.session import Bind, ResourceLimits, Sandbox, SandboxSpec
 from skill2env.store.files import storage
@@ -54,9 +55,12 @@ def ensure_base(name: str = catalog.DEFAULT_BASE, *, progress: Progress | None =
         UserError: no such name.
         InfraError: apt is missing, the mirror cannot be reached, the disk is full, or sandboxes do not work here.
     """
-    found = built_base(name)
-    if found is not None:
-        return found
+    base = built_base(name) or _ensure(name, progress)
+    precompile(base)
+    return base
+
+
+def _ensure(name: str, progress: Progress | None) -> BaseImage:
     entry, identity, tell = catalog.lookup(name), current_identity(), progress or _silent
     home = base_home(name)
     with storage("making the folder of base images", home):
