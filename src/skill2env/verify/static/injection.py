@@ -28,17 +28,18 @@ _INVISIBLE = re.compile(
 )
 _TAGS = re.compile("[\U000e0020-\U000e007e]+")
 _BASE64 = re.compile(r"(?<![\w+/=])[A-Za-z0-9+/]{32,}={0,2}(?![\w+/=])")
-_LOOKALIKES = str.maketrans("аеорсухіѕԁһѵӏοαερ", "aeopcyxisdhvloaep")
+_LOOKALIKES = str.maketrans("аеорсухіѕԁһѵӏοαερАВЕКМНОРСТХІЈЅ", "aeopcyxisdhvloaepABEKMHOPCTXIJS")
 _GUIDES = frozenset(
     {"agents.md", "claude.md", "gemini.md", ".cursorrules", "copilot-instructions.md", "skill.md"}
 )
 """Files that speak to coding agents by their nature."""
 
 _OVERRIDE = re.compile(
-    r"(?i)\b(?:ignore|disregard|forget|do not follow|don't follow|stop following|override)\b"
+    r"(?i)\b(?:ignore|disregard|forget|do not follow|don't follow|stop following)\b"
     r"(?:\W+(?:all|any|every|everything|of|in|the|these|those|my|and)){0,3}?"
     r"\W+(?:previous|prior|above|earlier|preceding|former|foregoing|system|your|original|initial)"
     r"(?:\W+[\w-]+){0,3}?\W+(?:instructions?|prompts?|directives|directions)\b(?!\W+(?:if|when|unless|for|in case|on)\b)"
+    r"|\boverride\W+(?:(?:the|your|all|any)\W+){0,2}(?:system prompts?|(?:previous|prior|system) instructions)\b"
     r"|\b(?:ignore|disregard|forget|abandon)\W+(?:your|the)\W+(?:original|previous|current|assigned|real|actual)\W+tasks?\b"
     r"|\b(?:ignore|disregard|forget)\b(?:\W+\w+){0,3}?\W+(?:instructions?|prompts?)\W+(?:above|before|given|you (?:were|have been) given|so far)\b(?!\W+(?:if|when|unless)\b)"
     r"|\bignor(?:iere|ieren sie)\b.{0,30}\banweisung|\bignorez\b.{0,30}\binstructions\b.{0,20}\bprécédentes"

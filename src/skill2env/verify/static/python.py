@@ -1,7 +1,6 @@
 """Python programs as the calls and constants in them. Nothing is imported or executed."""
 
 import ast
-import shlex
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -134,7 +133,7 @@ class Source:
             if call.name in _RUNS_TEXT or (call.name in _RUNS_LIST and self.text(argument) is not None):
                 text = self.text(argument)
                 if text:
-                    yield _words(text), call.line
+                    yield ("bash", "-c", text), call.line
             elif call.name in _RUNS_LIST and isinstance(argument, ast.List | ast.Tuple):
                 yield tuple(self._word(item) for item in argument.elts), call.line
 
@@ -165,10 +164,3 @@ def _aliases(nodes: list[ast.AST]) -> Iterator[tuple[str, str]]:
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             for alias in node.names:
                 yield alias.asname or alias.name, f"{node.module}.{alias.name}"
-
-
-def _words(text: str) -> tuple[str, ...]:
-    try:
-        return tuple(shlex.split(text))
-    except ValueError:
-        return tuple(text.split())

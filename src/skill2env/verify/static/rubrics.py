@@ -16,7 +16,7 @@ from skill2env.verify.static.world import words_of, world_of
 
 WHERE = "tests/rubric.md"
 _PLACEHOLDER = re.compile(
-    r"(?i)(?:.*\b(?:todo|tbd|fixme|lorem ipsum|fill (?:this )?in|insert .{0,20} here)\b)|\s*[<\[][^<>\[\]]*[>\]]\s*[.]?\s*$"
+    r"(?i)\s*(?:todo|tbd|fixme|lorem ipsum|fill (?:this )?in|insert .{0,20} here)\b|\s*[<\[][^<>\[\]]*[>\]]\s*[.]?\s*$"
 )
 _EMPTY_WORDS = frozenset(
     "agent answer answers code complete completed correct correctly criteria criterion does done each error errors everything "

@@ -1,0 +1,1 @@
+../../tests/grade.py
