@@ -6,13 +6,23 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from xml.etree import ElementTree
 
 import pytest
 
 from skill2env.cli.main import run
 from skill2env.sandbox.images import BaseImage
+from skill2env.store import folders
+
+
+@pytest.fixture(autouse=True)
+def verdicts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Verdicts of these tests are kept for themselves."""
+    monkeypatch.setattr(folders, "verdicts_home", lambda: tmp_path / "verdicts")
+    return tmp_path / "verdicts"
 
 
 @pytest.fixture
@@ -55,10 +65,112 @@ def test_json_is_one_record_a_task(tasks: Path, capsys: pytest.CaptureFixture[st
         ("bad", "rejected", "oracle_error"),
         ("good", "accepted", None),
     ]
-    assert all(
-        {"path", "verdict", "reason", "boundary", "message", "gates"} == set(record) for record in records
+    assert all(set(records[0]) == set(record) for record in records)
+    assert {"path", "task", "verdict", "reason", "boundary", "message", "mend", "trials", "gates"} <= set(
+        records[0]
     )
     assert {gate["gate"] for gate in records[1]["gates"]} >= {"files", "build", "nop", "oracle", "agreement"}
+
+
+@pytest.mark.sandbox
+def test_every_report_of_one_run_and_an_instant_second_one(
+    tasks: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], verdicts: Path
+) -> None:
+    files = {
+        name: tmp_path / "reports" / name for name in ("junit.xml", "out.sarif", "html", "history.jsonl")
+    }
+    call = ["verify", str(tasks), "--level", "paper"]
+    for option, path in zip(("--junit", "--sarif", "--html", "--history"), files.values(), strict=True):
+        call += [option, str(path)]
+    assert run([*call, "--json"]) == 1
+    before = tmp_path / "before.jsonl"
+    before.write_text(capsys.readouterr().out)
+    assert ElementTree.parse(files["junit.xml"]).getroot().get("failures") == "1"
+    (error,) = json.loads(files["out.sarif"].read_text())["runs"][0]["results"]
+    assert error["ruleId"] == "oracle-error"
+    assert (files["html"] / "tasks" / "bad.html").is_file()
+    assert len(list(verdicts.rglob("*.json"))) == 2
+
+    begun = time.monotonic()
+    assert run([*call, "--baseline", str(before)]) == 0
+    assert time.monotonic() - begun < 3
+    shown = capsys.readouterr().out
+    assert "known" in shown
+    assert "2 verdicts from the cache" in shown
+    assert run(["health", str(files["history.jsonl"]), "--json"]) == 0
+    assert [task["runs"] for task in json.loads(capsys.readouterr().out)] == [1, 1]
+    assert run([*call, "--no-cache"]) == 1
+    assert run(["health", str(files["history.jsonl"])]) == 0
+    assert "oracle_error" in capsys.readouterr().out
+    assert run(["health", str(files["history.jsonl"]), "--drift"]) == 0
+
+
+@pytest.mark.sandbox
+def test_twins_are_rejected_unless_asked_not_to(builder: ModuleType, base: BaseImage, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        builder.build_task(tmp_path / "set" / name, reference=base.reference)
+    assert run(["verify", str(tmp_path / "set")]) == 1
+    assert run(["verify", str(tmp_path / "set"), "--no-twins"]) == 0
+
+
+def test_a_thousand_tasks(builder: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Broken ones, which no sandbox is needed for: what is left is finding, judging, comparing and telling."""
+    for number in range(1000):
+        builder.build_task(
+            tmp_path / f"set/{number:04}", reference="x", changes={"tests/test.sh": "#!/bin/bash\nif"}
+        )
+    begun = time.monotonic()
+    assert (
+        run(["verify", str(tmp_path / "set"), "--sandbox", "docker", "--html", str(tmp_path / "html")]) == 1
+    )
+    assert time.monotonic() - begun < 120
+    shown = capsys.readouterr()
+    assert "rejected  shell_syntax  1000" in shown.out
+    assert len(list((tmp_path / "html/tasks").iterdir())) == 1000
+
+
+@pytest.mark.sandbox
+def test_one_broken_task_among_good_ones(
+    builder: ModuleType, base: BaseImage, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "set"
+    builder.build_task(folder / "good", reference=base.reference)
+    builder.build_task(folder / "no-settings", reference="x", changes={"task.toml": "="})
+    builder.build_task(folder / "old", reference=base.reference, metadata=False, config=_schema("1.0"))
+    builder.build_task(folder / "new", reference=base.reference, metadata=False, config=_schema("9.9"))
+    builder.build_task(
+        folder / "compose", reference=base.reference, metadata=False,
+        changes={"environment/docker-compose.yaml": "services: {main: {build: .}}\n"},
+    )  # fmt: skip
+    builder.build_task(
+        folder / "windows", reference=base.reference, metadata=False,
+        config=lambda text: text.replace('os = "linux"', 'os = "windows"'),
+    )  # fmt: skip
+    (folder / "empty").mkdir()
+    (folder / "empty" / "task.toml").mkdir()
+    assert run(["verify", str(folder), "--level", "standard", "--no-twins", "--json"]) in (1, 3)
+    records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    found = {Path(record["path"]).name: record for record in records}
+    assert (found["good"]["verdict"], found["no-settings"]["reason"]) == ("accepted", "malformed")
+    assert found["empty"]["reason"] == "malformed"
+    assert [found[name]["verdict"] for name in ("old", "new")] == ["accepted", "accepted"]
+    for name, words in (("compose", "compose services"), ("windows", "tasks for windows are not supported")):
+        assert (found[name]["verdict"], found[name]["boundary"]) == ("infra", "sandbox")
+        assert words in found[name]["message"]
+
+
+def _schema(version: str) -> Callable[[str], str]:
+    return lambda text: text.replace('schema_version = "1.4"', f'schema_version = "{version}"')
+
+
+@pytest.mark.parametrize("option", ["--junit", "--sarif", "--history", "--html"])
+def test_reports_that_cannot_be_written_are_refused_before_the_run(
+    option: str, builder: ModuleType, tmp_path: Path
+) -> None:
+    builder.build_task(tmp_path / "task", reference="x")
+    (tmp_path / "file").write_text("")
+    place = tmp_path / "file" if option == "--html" else tmp_path
+    assert run(["verify", str(tmp_path / "task"), option, str(place)]) == 2
 
 
 @pytest.mark.sandbox

@@ -56,7 +56,7 @@ def _use(item: "CacheItem") -> str:
 @app.command()
 def prune(
     idle_days: Annotated[
-        float, typer.Option(help="Remove layers that were not used for so many days.", min=0)
+        float, typer.Option(help="Remove layers and verdicts that were not used for so many days.", min=0)
     ] = 30.0,
     as_json: AsJson = False,
 ) -> None:

@@ -2,8 +2,8 @@
 
 Everything in it can be downloaded or built again. The folder is the user's to choose (``SKILL2ENV_CACHE``), so nothing
 is removed but what is made there, and links are removed and never followed. Layers tell by the time of their
-``layer.json`` when they were used last, verdicts of `skill2env verify` by their own; a base is needed while an index file names it; scratch folders are needed while
-their process lives.
+``layer.json`` when they were used last, verdicts of `skill2env verify` by their own; a base is needed while an index
+file names it; scratch folders are needed while their process lives.
 """
 
 import contextlib

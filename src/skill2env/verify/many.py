@@ -2,7 +2,8 @@
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -33,7 +34,7 @@ class Verified:
     path: Path
     verdict: Verdict
     name: str = ""
-    """``org/name`` of its task.toml, else the folder's name."""
+    """``org/name`` of its task.toml, else the folder's name; unique in a run."""
     profile: Profile = Profile.FOREIGN
     content: str = ""
     """Digest of the task folder; empty when it cannot be had."""
@@ -88,16 +89,13 @@ class _Judging:
     """How one task is judged by itself; see `verify_many`."""
 
     context: GateContext
-    profile: Profile | None
     level: Level
     every: bool
     cache: VerdictCache | None
     keep_evidence: bool
 
-    def judge(self, task: Path, evidence: Path) -> Verified:
+    def judge(self, task: Path, name: str, profile: Profile, evidence: Path) -> Verified:
         """The verdict of one task by itself, from the cache where that is allowed."""
-        name, provenance = _identity(task)
-        profile = self.profile or provenance
         content = content_of(task)
         key = self.cache.key(content, profile) if self.cache is not None else ""
         found = partial(Verified, task, name=name, profile=profile, content=content)
@@ -147,12 +145,16 @@ def verify_many(
         One entry a task, in the order given. A bug in a gate is raised after the other tasks were stopped.
     """
     names = _evidence_names(tasks)
-    judging = _Judging(context, profile, level, all_gates, cache, keep_evidence)
+    judging = _Judging(context, level, all_gates, cache, keep_evidence)
+    known = _identities(tasks, names)
     settled = _Settled(tasks, alone=not twins or level is Level.PAPER, every=all_gates)
     pool = ThreadPoolExecutor(max_workers=max(1, workers), thread_name_prefix="verify")
     try:
         futures: list[Future[Verified]] = [
-            pool.submit(judging.judge, task, context.evidence / names[task]) for task in tasks
+            pool.submit(
+                judging.judge, task, known[task][0], profile or known[task][1], context.evidence / names[task]
+            )
+            for task in tasks
         ]
         for future in as_completed(futures):
             for verified in settled.add(future.result()):
@@ -190,6 +192,16 @@ class _Settled:
             done.append(replace(item, verdict=verdict))
             self.results[ready] = done[-1]
         return done
+
+
+def _identities(tasks: Sequence[Path], folders: Mapping[Path, str]) -> dict[Path, tuple[str, Profile]]:
+    """What to call each task, and who made it; where several have one name, the folder tells them apart."""
+    known = {task: _identity(task) for task in tasks}
+    counts = Counter(name for name, _ in known.values())
+    return {
+        task: (name if counts[name] == 1 else f"{name} ({folders[task]})", profile)
+        for task, (name, profile) in known.items()
+    }
 
 
 def _identity(task: Path) -> tuple[str, Profile]:

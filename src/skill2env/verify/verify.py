@@ -35,6 +35,7 @@ from skill2env.verify import (
 )
 from skill2env.verify.gate import Gate, GateContext, Level, Stage, Subject, to_result
 from skill2env.verify.rules import Profile
+from skill2env.verify.support import unsupported
 from skill2env.verify.static import fetches, given, hosts, injection, secrets
 
 _CONTRACT = frozenset({Stage.CONTRACT, Stage.TASK})
@@ -103,6 +104,9 @@ def verify(
     """
     subject = Subject(task_dir, profile, Stage.TASK, contract)
     context = replace(context, level=level, every=all_gates)
+    refused = unsupported(subject, context)
+    if refused is not None:
+        return _verdict([refused])
     return _run(subject, context, level=level, all_gates=all_gates, progress=progress)
 
 
