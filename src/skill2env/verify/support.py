@@ -10,6 +10,7 @@ from skill2env.verify.gate import GateContext, Hit, Subject
 from skill2env.verify.rules import Profile
 
 _GATE = "config"
+_DEVICES = ("gpus", "tpu")
 
 
 def unsupported(subject: Subject, context: GateContext) -> GateResult | None:
@@ -21,7 +22,8 @@ def unsupported(subject: Subject, context: GateContext) -> GateResult | None:
         return _refusal(f"tasks for {facts.os} are not supported: every sandbox here runs Linux")
     if context.sandbox.name != "namespace":
         return None
-    wanted = [*facts.services, *(["compose services"] if facts.compose else [])]
+    wanted = [name for name in facts.services if name in _DEVICES]
+    wanted += ["compose services"] if facts.compose else []
     if wanted:
         return _refusal(
             f"the namespace sandbox does not support {', '.join(wanted)}; try an engine, with --sandbox docker"

@@ -35,8 +35,8 @@ from skill2env.verify import (
 )
 from skill2env.verify.gate import Gate, GateContext, Level, Stage, Subject, to_result
 from skill2env.verify.rules import Profile
-from skill2env.verify.support import unsupported
 from skill2env.verify.static import fetches, given, hosts, injection, secrets
+from skill2env.verify.support import unsupported
 
 _CONTRACT = frozenset({Stage.CONTRACT, Stage.TASK})
 _SOLUTION = frozenset({Stage.SOLUTION, Stage.TASK})
