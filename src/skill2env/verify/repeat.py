@@ -15,7 +15,7 @@ from skill2env.verify.delivery import Delivery, delivery_of
 from skill2env.verify.gate import GateContext, Hit, Level, Subject, rejecting
 from skill2env.verify.oracle import solution_hits
 from skill2env.verify.probing import Answer, Asking, Probe, gate_of
-from skill2env.verify.staging import play
+from skill2env.verify.staging import gradings_within, play
 
 NAME = "repeat"
 AGAIN = 6
@@ -37,7 +37,7 @@ check = gate_of(NAME, probes)
 
 
 def _same_state(asking: Asking) -> Answer:
-    stages = [Stage(f"grading-{number}") for number in range(1, AGAIN + 1)]
+    stages = [Stage(f"grading-{number}") for number in range(1, gradings_within(asking, AGAIN) + 1)]
     told = [outcome.told for outcome in play(asking, stages).values()]
     if all(one == told[0] for one in told):
         return _once_less(told[0]) or Answer(values={"gradings": len(told)})

@@ -9,6 +9,8 @@ from skill2env.verify.gate import Hit
 from skill2env.verify.probing import Asking
 from skill2env.verify.trials import USUAL
 
+_PATIENCE_SEC = 60.0
+
 
 def play(
     asking: Asking,
@@ -37,3 +39,10 @@ def play(
     if len(found) < len(stages):
         raise NotApplicable("not all gradings were made")
     return found
+
+
+def gradings_within(asking: Asking, wanted: int) -> int:
+    """How many gradings fit into a minute or so, at least three and at most `wanted`."""
+    oracle = asking.subject.oracle
+    seconds = 0.0 if oracle is None else oracle.seconds.get("verifier", 0.0)
+    return max(3, min(wanted, int(_PATIENCE_SEC / max(seconds, 0.1))))

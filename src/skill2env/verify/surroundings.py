@@ -22,7 +22,7 @@ from skill2env.verify.delivery import Delivery, delivery_of
 from skill2env.verify.gate import GateContext, Hit, Level, Subject, rejecting
 from skill2env.verify.oracle import solution_hits
 from skill2env.verify.probing import Answer, Asking, Probe, gate_of
-from skill2env.verify.staging import play
+from skill2env.verify.staging import gradings_within, play
 from skill2env.verify.trials import USUAL
 
 NAME = "surroundings"
@@ -32,6 +32,7 @@ _HOUR = 3600
 _ZONES = ("Pacific/Kiritimati", "America/Los_Angeles", "Asia/Kathmandu")
 _LANGUAGES = ("de_DE", "tr_TR")
 _SEEDS = (0, 1, 2)
+_FIRST_DAYS = ("next-year", "saturday", "sunday", "leap-day", "new-year")
 _CHANGING_ZONE = "Europe/Berlin"
 type _World = Callable[[], Conditions]
 
@@ -105,7 +106,7 @@ def _clock_and_zone(offset_sec: int, zone: str) -> Conditions:
 
 
 def _at(asking: Asking, code: str, name: str, days: int) -> Answer:
-    what = f"on another day ({name}, {abs(days)} days {'ahead' if days > 0 else 'ago'})"
+    what = f"on another day ({name})"
     return _in_world(
         asking, code, what, worlds.clock(days * worlds.DAY_SEC), harmless=worlds.clock(_within_today())
     )
@@ -159,7 +160,9 @@ def _in_world(
 
 def _days_ahead(asking: Asking) -> Answer:
     """Grade one delivery on many days; a day that fails is tried again with the work done on that day."""
-    days = {"today": 0, **worlds.days_ahead(worlds.today())}
+    ahead = worlds.days_ahead(worlds.today())
+    chosen = sorted(ahead, key=lambda name: name not in _FIRST_DAYS)[: gradings_within(asking, len(ahead))]
+    days = {"today": 0, **{name: ahead[name] for name in chosen}}
     stages = [
         Stage(f"on-{name}", script=worlds.set_clock(number * worlds.DAY_SEC)) for name, number in days.items()
     ]
@@ -175,7 +178,7 @@ def _days_ahead(asking: Asking) -> Answer:
         answer = _at(asking, "clock", name, days[name])
         if answer.hits:
             return answer
-    return Answer(values={"days": len(days)})
+    return Answer()
 
 
 def _machine(asking: Asking) -> Answer:

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from pathlib import PurePosixPath
 
 _EXACT = re.compile(
-    r"\bbytes?\b|verbatim|\bidentical|exactly (as|like|this|these|the following|in)|"
+    r"\bbyte[- ]?(for|by|wise|identical|exact|compar|level)|(same|input|output|file).{0,12} bytes\b|"
+    r"verbatim|\bidentical|exactly (as|like|the following|these lines|this (line|text|form|layout|content)|in th)|"
     r"exact (format|layout|text|form|output|content|wording|match)|"
     r"checksum|\bsha-?\d|\bmd5\b|\bdigest|\bdiff\b|\bcmp\b|golden",
     re.IGNORECASE,

@@ -47,6 +47,7 @@ flags		: fpu
 
 """
 HOST_NAME = "another-machine"
+_WEEK = ("saturday", "sunday", "monday", "tuesday", "wednesday", "thursday", "friday")
 # Appended to a module that every Python program loads from its file, before `os` takes these functions over.
 _BACKWARDS = """
 import posix as _posix
@@ -212,22 +213,21 @@ def days_ahead(today: date) -> dict[str, int]:
         today: in UTC.
 
     Returns:
-        Name of the day to its distance, nearest first.
+        Name of the day to its distance; the same names in the same order whatever day it is.
     """
     found = {(today + timedelta(number)).strftime("%A").lower(): number for number in range(1, 8)}
+    found = {name: found[name] for name in _WEEK}
     leap = next(year for year in range(today.year, today.year + 9) if _has_leap_day(year, today))
-    spring, autumn = (_last_sunday(today, month) for month in (3, 10))
     special = {
-        "month-end": (today.replace(day=28) + timedelta(4)).replace(day=1) - timedelta(1),
-        "new-year": date(today.year + 1, 1, 1),
-        "year-end": date(today.year + (today >= date(today.year, 12, 31)), 12, 31),
-        "clocks-forward": spring,
-        "clocks-back": autumn,
-        "leap-day": date(leap, 2, 29),
         "next-year": today + timedelta(365),
+        "month-end": _month_end(today + timedelta(1)),
+        "year-end": date(today.year + (today >= date(today.year, 12, 31)), 12, 31),
+        "new-year": date(today.year + 1, 1, 1),
+        "leap-day": date(leap, 2, 29),
+        "clocks-forward": _last_sunday(today, 3),
+        "clocks-back": _last_sunday(today, 10),
     }
-    found |= {name: (day - today).days for name, day in special.items() if day > today}
-    return dict(sorted(found.items(), key=lambda item: item[1]))
+    return found | {name: (day - today).days for name, day in special.items()}
 
 
 def saturday_next_year(today: date) -> int:
@@ -238,6 +238,10 @@ def saturday_next_year(today: date) -> int:
 def today() -> date:
     """The date in UTC: probes move the clock away from it."""
     return datetime.now(UTC).date()
+
+
+def _month_end(day: date) -> date:
+    return (day.replace(day=28) + timedelta(4)).replace(day=1) - timedelta(1)
 
 
 def _has_leap_day(year: int, after: date) -> bool:
