@@ -2,7 +2,7 @@
 
 A mutant is the solution with one small change. It counts only where it is a wrong version that delivers: one that
 stops, or leaves out a file, would be noticed by any verifier, and one whose files say the same as the solution's is no
-wrong version at all. Of those that count, a good part must lose reward on some metric.
+wrong version at all. Of those that count, most must lose reward on some metric.
 """
 
 import json
@@ -27,8 +27,8 @@ from skill2env.verify.study import Study, study_of
 from skill2env.verify.trials import judged_trial
 
 NAME = "mutants"
-LEAST_KILLED = 0.4
-"""Share of the counting mutants that must lose reward. Not more, because a task may have many right answers."""
+LEAST_KILLED = 0.5
+"""Share of the counting mutants that must lose reward."""
 LEAST_COUNTING = 4
 """Fewer say nothing about a verifier."""
 TRIALS = {Level.STANDARD: 6, Level.STRICT: 24}

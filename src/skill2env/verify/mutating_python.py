@@ -20,6 +20,9 @@ _OTHER_NAME = {
     "ceil": "floor", "round": "int", "median": "mean", "mean": "median", "reversed": "list",
     "abs": "float", "update": "setdefault",
 }  # fmt: skip
+_IDLE_KEYWORDS = frozenset(
+    {"exist_ok", "parents", "indent", "newline", "ensure_ascii", "flush", "check", "capture_output"}
+)
 _PLAIN_METHODS = frozenset({"strip", "lstrip", "rstrip", "lower", "upper", "casefold", "title"})
 
 
@@ -74,6 +77,11 @@ class _Finder(ast.NodeVisitor):
         """Defaults yes, annotations no."""
         for default in (*node.defaults, *filter(None, node.kw_defaults)):
             self.visit(default)
+
+    def visit_keyword(self, node: ast.keyword) -> None:
+        """Layout and folders are no part of an answer."""
+        if node.arg not in _IDLE_KEYWORDS:
+            self.generic_visit(node)
 
     # -------------------------------------------------------------------------------------------- expressions
 
