@@ -26,6 +26,7 @@ VERBS: dict[str, str] = {
     "compile": "Compile skills into verified tasks and publish them as a dataset.",
     "verify": "Run the gates on Harbor tasks, ours or anybody's.",
     "health": "Show what earlier verifications said of each task, and what drifted.",
+    "audit": "Label a random sample of tasks on a local page; rates with intervals.",
     "skill": "Show what is understood of a skill, with every diagnostic.",
     "record": "Store any author's sessions, so that they can be replayed.",
     "run": "List, show and audit runs.",

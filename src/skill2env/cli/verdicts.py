@@ -71,7 +71,7 @@ class Wanted:
                 outcomes,
                 level=level.value,
                 sandbox=context.sandbox.name,
-                skills=_skills(self.skills),
+                skills=skill_texts(self.skills),
             )
         if self.history is not None:
             from skill2env.verify.history import append
@@ -79,7 +79,7 @@ class Wanted:
             append(self.history, [outcome.verified for outcome in outcomes], context, level)
 
 
-def _skills(folder: Path | None) -> dict[str, str]:
+def skill_texts(folder: Path | None) -> dict[str, str]:
     """Digest -> text of every skill below a folder."""
     if folder is None:
         return {}

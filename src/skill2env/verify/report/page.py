@@ -120,10 +120,15 @@ def policy_hash(text: str) -> str:
 
 
 @cache
-def environment() -> jinja2.Environment:
-    """Templates with escaping always on; a missing variable is an error."""
+def environment(*packages: str) -> jinja2.Environment:
+    """Templates with escaping always on; a missing variable is an error.
+
+    Args:
+        packages: packages with a folder ``templates`` that are looked into first.
+    """
+    places = [jinja2.PackageLoader(name, "templates") for name in (*packages, "skill2env.verify.report")]
     found = jinja2.Environment(
-        loader=jinja2.PackageLoader("skill2env.verify.report", "templates"),
+        loader=jinja2.ChoiceLoader(places),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
