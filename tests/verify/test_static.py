@@ -230,11 +230,11 @@ def test_parsing_executes_nothing(make_task: Make, context: GateContext, tmp_pat
     [
         ("", ["rubric-missing"]),
         ("# Rubric\n", ["rubric-section"]),
-        ("## Must-do\n- a\n## Best-practice\n- a\n## Must-avoid\n- a\n", ["rubric-section"]),
-        ("## Must-do\n- a\n## Must-avoid\n## Best-practice\n- a\n", ["rubric-bullets"]),
-        ("## Must-do\n- a\n- b\n- c\n- d\n## Must-avoid\n- a\n## Best-practice\n- a\n", ["rubric-bullets"]),
-        ("## Must-do\n- \n## Must-avoid\n- a\n## Best-practice\n- a\n", ["rubric-bullets"]),
-        ("## Must-do\n* a\n  - nested\n## Must-avoid ##\n1. a\n## Best-practice\n+ a\n\nMore.\n", []),
+        ("## Must-do\n- crates\n## Best-practice\n- crates\n## Must-avoid\n- crates\n", ["rubric-section"]),
+        ("## Must-do\n- crates\n## Must-avoid\n## Best-practice\n- crates\n", ["rubric-bullets"]),
+        ("## Must-do\n- crates\n- b\n- c\n- d\n## Must-avoid\n- crates\n## Best-practice\n- crates\n", ["rubric-bullets"]),
+        ("## Must-do\n- \n## Must-avoid\n- crates\n## Best-practice\n- crates\n", ["rubric-bullets"]),
+        ("## Must-do\n* crates\n  - nested\n## Must-avoid ##\n1. crates\n## Best-practice\n+ crates\n\nMore.\n", []),
     ],
 )
 def test_rubrics(text: str, found: list[str], make_task: Make, context: GateContext) -> None:
@@ -274,7 +274,10 @@ USER = "RUN useradd -m agent\n"
     ("text", "found"),
     [
         (f"FROM {PIN}\nRUN useradd -m agent && true\n", []),
-        (f"ARG WHERE={PIN}\nFROM $WHERE\nRUN adduser --disabled-password \\\n  agent\n", []),
+        (
+            f"ARG WHERE={PIN}\nFROM $WHERE\nRUN adduser --disabled-password \\\n  agent\n",
+            ["dockerfile-variable-base"],
+        ),
         ("FROM debian:12\n" + USER, ["dockerfile-unpinned"]),
         (f"FROM {PIN}\n", ["dockerfile-agent-user"]),
         (f"FROM {PIN}\nRUN useradd agents\n", ["dockerfile-agent-user"]),

@@ -6,6 +6,7 @@ work (a backup to restore, files to be sorted into folders).
 """
 
 import hashlib
+import re
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -20,6 +21,8 @@ from skill2env.verify.static.world import world_of
 
 LEAST_BYTES = 24
 """Shorter results (a number, a word) are equal to something by chance."""
+LEAST_VALUES = 3
+"""So many computed values, of three characters on average, stand together in no other file by chance."""
 
 
 def check(subject: Subject, context: GateContext) -> Report:
@@ -30,16 +33,20 @@ def check(subject: Subject, context: GateContext) -> Report:
         delivery = delivery_of(subject, context)
     except NotApplicable as reason:
         return Report(not_run=reason.why)
+    used = "\n".join(program.text for program in programs(subject.task_dir, Role.SOLUTION))
+    names = {PurePosixPath(path).name for path in delivery.files}
+    text = "\n".join([world_of(subject).instruction, used])
+    inputs: set[bytes] = set()
+    for path, file in {**delivery.study.fixtures, **delivery.study.originals}.items():
+        if file.data is not None and _is_named(path, text, names):
+            inputs |= _values(file.data)
     wanted = [
-        _result(path, data)
+        _result(path, data, inputs)
         for path, data in delivery.files.items()
         if len(data) >= LEAST_BYTES and not _is_a_fixture(data, delivery.study.originals.values())
     ]
     if not wanted:
         return Report(values={"results": 0})
-    used = "\n".join(program.text for program in programs(subject.task_dir, Role.SOLUTION))
-    names = {PurePosixPath(path).name for path in delivery.files}
-    text = "\n".join([world_of(subject).instruction, used])
     hits = [
         Hit("answer-in-image", f"holds what the solution delivers as {hit.message}", hit.where)
         for hit in scan(subject.image, context, wanted)
@@ -48,16 +55,23 @@ def check(subject: Subject, context: GateContext) -> Report:
     return Report(hits, {"results": len(wanted)})
 
 
-def _result(path: str, data: bytes) -> dict[str, Any]:
+def _result(path: str, data: bytes, inputs: set[bytes]) -> dict[str, Any]:
+    values = sorted(value for value in _values(data) - inputs if len(value) >= 2)
+    telling = len(values) >= LEAST_VALUES and sum(map(len, values)) >= 3 * len(values)
     return {
         "path": path,
         "kind": "result",
         "sha256": hashlib.sha256(data).hexdigest(),
         "canonical": canonical_digest(data) if b"\0" not in data[:4096] else "",
         "size": len(data),
+        "values": [value.decode() for value in values] if telling else [],
         "lines": [],
         "distinctive": [],
     }
+
+
+def _values(data: bytes) -> set[bytes]:
+    return set() if b"\0" in data[:4096] else set(re.findall(rb"[A-Za-z0-9_.-]*[A-Za-z0-9_]", data))
 
 
 def _is_a_fixture(data: bytes, originals: Any) -> bool:

@@ -4,9 +4,11 @@ Reads one JSON object from standard input and prints one; imports nothing of ski
 nothing in them is executed, links are not followed.
 """
 
+import base64
 import hashlib
 import json
 import os
+import re
 import stat
 import sys
 import zlib
@@ -91,6 +93,42 @@ def canonical_digest(data: bytes) -> str:
     return hashlib.sha256(plain.encode("utf-8", errors="replace")).hexdigest()
 
 
+def result_held(data: bytes, private: Private) -> str:
+    """Which result a text states, in the same or another layout, or by all of its computed values; else empty."""
+    canonical = ""
+    words: set[bytes] = set()
+    for item in private:
+        if item["kind"] != "result" or len(data) > 8 * item["size"] + 256:
+            continue
+        if item["size"] <= 8 * len(data):
+            canonical = canonical or canonical_digest(data)
+            if item["canonical"] == canonical:
+                return str(item["path"])
+        if item["values"]:
+            words = words or set(re.findall(rb"[\w.-]*\w", data))
+            if all(value.encode() in words for value in item["values"]):
+                return str(item["path"])
+    return ""
+
+
+def forms(data: bytes) -> Iterator[bytes]:
+    """The content, and what it holds when it is base64 or compressed."""
+    yield data
+    packed = data
+    if re.fullmatch(rb"[A-Za-z0-9+/\s]{24,}={0,2}\s*", data[:TEXT_LIMIT]):
+        try:
+            packed = base64.b64decode(data[:TEXT_LIMIT])
+        except ValueError:
+            packed = data
+        else:
+            yield packed
+    if packed[:2] == b"\x1f\x8b":
+        try:
+            yield zlib.decompressobj(31).decompress(packed, TEXT_LIMIT)
+        except zlib.error:
+            return
+
+
 def content_hit(data: bytes, private: Private) -> tuple[str, str] | None:
     """Code and message for one file's content."""
     digest = hashlib.sha256(data).hexdigest()
@@ -102,12 +140,9 @@ def content_hit(data: bytes, private: Private) -> tuple[str, str] | None:
             return code, f"is a copy of {item['path']}"
     if b"\0" in data[:4096] or len(data) > TEXT_LIMIT:
         return None
-    canonical = ""
-    for item in private:
-        if item["kind"] == "result" and item["size"] <= 8 * len(data) and len(data) <= 8 * item["size"]:
-            canonical = canonical or canonical_digest(data)
-            if item["canonical"] == canonical:
-                return "answer", item["path"]
+    path = result_held(data, private)
+    if path:
+        return "answer", path
     present = lines_of(data)
     for item in private:
         least = 2 if item["kind"] == "rubric" else 4
@@ -225,7 +260,8 @@ class Scan:
         data = read(path, READ_LIMIT)
         if data is None:
             return
-        found = content_hit(data, self.private)
+        hits = (content_hit(form, self.private) for form in forms(data))
+        found = next((hit for hit in hits if hit is not None), None)
         if is_covered(relative, above):
             self.add(None if found is None else ("leak-hidden-layer", found[1]), relative)
             return

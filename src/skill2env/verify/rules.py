@@ -101,7 +101,7 @@ _DOCKERFILE = (
     Rule("dockerfile-stages", Reason.DOCKERFILE_RULE, E, W, "Use one stage."),
     Rule("dockerfile-copies-private", Reason.PRIVATE_LEAK, E, E, "Copy nothing from tests/ or solution/ into the agent's image."),
     Rule("dockerfile-leaves-context", Reason.DOCKERFILE_RULE, E, E, "Copy only from inside the build context."),
-    Rule("dockerfile-download", Reason.DOCKERFILE_RULE, E, W, "Store the file in environment/ instead of ADD with a URL."),
+    Rule("dockerfile-download", Reason.DOCKERFILE_RULE, E, E, "Store the file in environment/ instead of ADD with a URL."),
     Rule("dockerfile-instruction", Reason.DOCKERFILE_RULE, E, W, "Use only the instructions of the task format."),
     Rule("dockerfile-agent-user", Reason.DOCKERFILE_RULE, E, W, "Create the agent's user in the Dockerfile and leave USER at root."),
 )
@@ -112,6 +112,7 @@ _STATIC = (
     Rule("dockerfile-platform", Reason.DOCKERFILE_RULE, E, W, "Leave --platform out: it forces emulation on other machines."),
     Rule("dockerfile-unpinned-package", Reason.DOCKERFILE_RULE, E, W, "Write the version of every package behind its name."),
     Rule("dockerfile-fetch", Reason.DOCKERFILE_RULE, E, W, "Store the file in environment/ instead of downloading it while building."),
+    Rule("not-executable", Reason.DOCKERFILE_RULE, W, W, "Make the script executable, or start it with its interpreter."),
     Rule("bare-nproc", Reason.SURROUNDINGS, W, I, "Write a number of processes: containers see the processors of the whole machine."),
     Rule("rubric-boilerplate", Reason.RUBRIC_INVALID, E, W, "Write bullets that speak about this task."),
     Rule("rubric-contradicts", Reason.RUBRIC_INVALID, E, W, "Make rubric and instruction say the same."),
@@ -219,6 +220,8 @@ _REWARD = tuple(
 
 _LINT = (
     Rule("harbor-lint:invalid-task-config", Reason.MALFORMED, E, E, "Mend task.toml until Harbor's schema accepts it."),
+    Rule("harbor-lint:compose-privileged", Reason.LINT, E, E, "Do without privileges over the machine that runs the task."),
+    Rule("harbor-lint:compose-external-bind-mount", Reason.LINT, E, E, "Copy what the services need into the task instead of mounting the machine's files."),
     Rule("harbor-lint", Reason.LINT, E, W, "Run `harbor lint --select ALL` on the task and mend what it names."),
 )
 # fmt: on

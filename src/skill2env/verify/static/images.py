@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from skill2env.sandbox.catalog import CATALOG
 from skill2env.sandbox.instructions import Copy, From, Heredoc, Instruction, Run
 from skill2env.verify.gate import Hit
-from skill2env.verify.reading import read_text, walk
+from skill2env.verify.reading import read_file, read_text, walk
 from skill2env.verify.static import bash
 from skill2env.verify.static.fetches import fetched
 
@@ -41,6 +42,27 @@ def more_hits(
         yield from _moving(reference)
     yield from private_links(task_dir)
     yield from compose_hits(task_dir)
+    yield from _not_executable(task_dir, "\n".join(instruction.place.text for instruction in instructions))
+
+
+def _not_executable(task_dir: Path, dockerfile: str) -> Iterator[Hit]:
+    """Scripts of the world that the instruction starts by their path although nothing makes them executable."""
+    text = read_text(task_dir / "instruction.md") or ""
+    started = {
+        code.split()[0]
+        for code in re.findall(r"`([^`\n]+)`", text)
+        if code.split()[1:] or code.startswith("./")
+    }
+    if "chmod" in dockerfile:
+        return
+    for path, status in walk(task_dir / "environment"):
+        name = path.rpartition("/")[2]
+        if status.st_mode & 0o111 or not any(
+            word.startswith(("/", "./")) and word.endswith("/" + name) for word in started
+        ):
+            continue
+        if (read_file(task_dir / "environment" / path) or b"").startswith(b"#!"):
+            yield Hit("not-executable", "is started by its path and is not executable", f"environment/{path}")
 
 
 def _from(instruction: From, where: str) -> Iterator[Hit]:
@@ -55,7 +77,8 @@ def _from(instruction: From, where: str) -> Iterator[Hit]:
 def _moving(base: str) -> Iterator[Hit]:
     name, _, digest = base.partition("@")
     tag = name.rpartition("/")[2].partition(":")[2]
-    if base and base != "scratch" and not digest and tag in ("", "latest"):
+    # A name of our catalog stands for one image for ever.
+    if base and base not in CATALOG and base != "scratch" and not digest and tag in ("", "latest"):
         yield Hit("dockerfile-latest", f"FROM {base} means whatever is newest on the day of the build", WHERE)
 
 

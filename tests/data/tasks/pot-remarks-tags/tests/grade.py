@@ -17,7 +17,7 @@ def document(path):
         return None
 
 
-CHECKS = {"numbers": lambda: delivered("/srv/work/fine.txt").split() == ["3", "4"], "lines": lambda: len(delivered("/srv/work/fine.txt").split()) == 2}
+CHECKS = {"numbers": lambda: delivered("/srv/work/fine.txt").split() == ["3", "4"]}
 
 
 def graded(check):
