@@ -2,9 +2,12 @@
 
 import base64
 import zoneinfo
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
+from skill2env.errors import Boundary, InfraError
 from skill2env.sandbox.conditions import NOT_APPLICABLE_CODE, Conditions, NotApplicable
 from skill2env.sandbox.tools import clock_library, host_file, locale_archive
 
@@ -78,7 +81,8 @@ def clock(offset_sec: int) -> Conditions:
     """The clock of every program shifted by so many seconds.
 
     Raises:
-        InfraError: the library that shifts it cannot be had.
+        NotApplicable: this machine has no Debian tools to fetch and check the library that shifts it.
+        InfraError: the library cannot be downloaded.
     """
     script = f"""
 before=$EPOCHSECONDS
@@ -91,7 +95,16 @@ for told in "$(env -i date +%s)" "$(env -i python3 -I -S -c 'import time; print(
   [ "$off" -ge -{_SLACK_SEC} ] && [ "$off" -le {_SLACK_SEC} ] || {{ echo "the clock stays"; {_GIVE_UP}; }}
 done
 """
-    return Conditions(script=script, files={_LIBRARY: str(clock_library())})
+    return Conditions(script=script, files={_LIBRARY: str(_had(clock_library))})
+
+
+def _had[T](fetch: Callable[[], T]) -> T:
+    try:
+        return fetch()
+    except InfraError as error:
+        if error.boundary is Boundary.BUILD:
+            raise NotApplicable(error.message) from error
+        raise
 
 
 def set_clock(offset_sec: int) -> str:
@@ -122,10 +135,10 @@ def locale(language: str) -> Conditions:
     """Another locale as ``LANG``; what image and task set wins.
 
     Raises:
-        NotApplicable: this machine cannot compile the locale.
-        InfraError: its source cannot be had.
+        NotApplicable: this machine cannot compile the locale, or has no Debian tools to fetch its source.
+        InfraError: its source cannot be downloaded.
     """
-    archive = locale_archive(language)
+    archive = _had(partial(locale_archive, language))
     if archive is None:
         raise NotApplicable("this machine cannot compile locales")
     name = f"{language}.UTF-8"
