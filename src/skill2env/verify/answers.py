@@ -7,6 +7,7 @@ work (a backup to restore, files to be sorted into folders).
 
 import hashlib
 import re
+from collections.abc import Collection
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -34,11 +35,10 @@ def check(subject: Subject, context: GateContext) -> Report:
     except NotApplicable as reason:
         return Report(not_run=reason.why)
     used = "\n".join(program.text for program in programs(subject.task_dir, Role.SOLUTION))
-    names = {PurePosixPath(path).name for path in delivery.files}
     text = "\n".join([world_of(subject).instruction, used])
     inputs: set[bytes] = set()
     for path, file in {**delivery.study.fixtures, **delivery.study.originals}.items():
-        if file.data is not None and _is_named(path, text, names):
+        if file.data is not None and _is_named(path, text, delivery.files):
             inputs |= _values(file.data)
     wanted = [
         _result(path, data, inputs)
@@ -50,7 +50,7 @@ def check(subject: Subject, context: GateContext) -> Report:
     hits = [
         Hit("answer-in-image", f"holds what the solution delivers as {hit.message}", hit.where)
         for hit in scan(subject.image, context, wanted)
-        if hit.code == "answer" and not _is_named(hit.where, text, names)
+        if hit.code == "answer" and not _is_named(hit.where, text, delivery.files)
     ]
     return Report(hits, {"results": len(wanted)})
 
@@ -78,10 +78,18 @@ def _is_a_fixture(data: bytes, originals: Any) -> bool:
     return any(original.data == data for original in originals)
 
 
-def _is_named(path: str, text: str, delivered: set[str]) -> bool:
+def _is_named(path: str, text: str, delivered: Collection[str]) -> bool:
     """Whether a file, or a folder that holds it, is spoken of; top-level folders are too common to tell."""
     place = PurePosixPath(path)
-    if path in text or (place.name in text and place.name not in delivered):
+    if path in text:
+        return True
+    if place.name in {PurePosixPath(other).name for other in delivered}:
+        # The delivery has the same name: only a mention beside it, and one of the folder, speaks of this file.
+        for other in delivered:
+            text = text.replace(other, "")
+        if place.name in text and str(place.parent) in text:
+            return True
+    elif place.name in text:
         return True
     folders = [folder for folder in place.parents if len(folder.parts) > 2]
     return not TRUTH.search(place.stem) and any(str(folder) in text for folder in folders)
