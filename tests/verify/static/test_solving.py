@@ -2,13 +2,15 @@
 
 # ruff: noqa: E501  # tables of scripts
 
+import base64
+import gzip
 from collections.abc import Callable
 from datetime import date
 
 import pytest
 
 from skill2env.verify import dockerfile
-from skill2env.verify.leak_scanner import canonical_digest
+from skill2env.verify.leak_scanner import canonical_digest, forms, result_held
 from skill2env.verify.static import given as given_gate
 from skill2env.verify.static import hosts
 from skill2env.verify.static.names import layout_tokens, names_in, respell_names
@@ -117,3 +119,14 @@ def test_layout_does_not_matter_for_results() -> None:
     assert canonical_digest(b'{"a": 1, "b": [2]}') == canonical_digest(b'{ "b":[2],\n"a":1 }\n')
     assert canonical_digest(b"b, 1\na, 2\n") == canonical_digest(b"a,2\n\nb,1")
     assert canonical_digest(b"a, 1\n") != canonical_digest(b"a, 2\n")
+
+
+def test_results_are_seen_in_another_form_and_behind_a_packing() -> None:
+    data = b"kiln,cups\nnorth,4179\nsouth,3920\nwest,1284\n"
+    result = {"kind": "result", "path": "/x.csv", "size": len(data), "canonical": canonical_digest(data)}
+    by_value = [{**result, "values": ["1284", "3920", "4179"]}]
+    assert result_held(b'{"north": 4179, "south": 3920, "west": 1284}', by_value) == "/x.csv"
+    assert not result_held(b'{"north": 4179, "south": 3920, "west": 1285}', by_value)
+    assert not result_held(b"4179 3920 1284 " + b"x" * 2000, by_value)
+    packed = [base64.b64encode(data), gzip.compress(data), base64.b64encode(gzip.compress(data))]
+    assert all(data in list(forms(text)) for text in packed)
