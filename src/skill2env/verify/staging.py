@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from skill2env.harbor.stages import Stage, StageOutcome, read_stages
 from skill2env.sandbox.conditions import Conditions, NotApplicable
 from skill2env.verify.config import facts_of
-from skill2env.verify.gate import Hit
+from skill2env.verify.gate import Hit, Level
 from skill2env.verify.probing import Asking
 from skill2env.verify.trials import USUAL
 
-_PATIENCE_SEC = 60.0
+_PATIENCE_SEC = {Level.STANDARD: 15.0, Level.STRICT: 60.0}
 
 
 def play(
@@ -42,7 +42,7 @@ def play(
 
 
 def gradings_within(asking: Asking, wanted: int) -> int:
-    """How many gradings fit into a minute or so, at least three and at most `wanted`."""
+    """How many gradings fit into the time that a level gives one probe, at least three and at most `wanted`."""
     oracle = asking.subject.oracle
     seconds = 0.0 if oracle is None else oracle.seconds.get("verifier", 0.0)
-    return max(3, min(wanted, int(_PATIENCE_SEC / max(seconds, 0.1))))
+    return max(3, min(wanted, int(_PATIENCE_SEC.get(asking.context.level, 0.0) / max(seconds, 0.1))))
