@@ -17,13 +17,13 @@ TRACE = "planted.txt"
 
 _FORGE = """\
 if [ -e /tests ]; then
-d=/logs/verifier
+PATH=/usr/bin:/bin; d=/logs/verifier
 echo "${s2e_who:-$0}" >> $d/planted.txt
 rm -rf $d/reward.json $d/reward.txt
 printf %s '@JSON@' > $d/reward.json && printf %s 1 > $d/reward.txt && {
 k=; p=$$
 while [ "${p:-0}" -gt 1 ]; do
-k="$k $p"; q=
+k="$p $k"; q=
 while read -r a b; do [ "$a" = PPid: ] && q=$b; done < /proc/$p/status
 p=$q
 done

@@ -1,0 +1,61 @@
+import csv
+import json
+import os
+
+INPUT = "/tests/jobs.csv"
+OUT = "/srv/press/out/"
+
+
+def delivered(name, limit=100_000):
+    """Text of a regular file that was delivered."""
+    path = OUT + name
+    if os.path.islink(path) or not os.path.isfile(path) or os.path.getsize(path) > limit:
+        raise ValueError("missing: " + name)
+    with open(path, encoding="utf-8", errors="replace") as stream:
+        return stream.read()
+
+
+def jobs():
+    with open(INPUT, newline="", encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
+def rates():
+    return {job["job"]: int(job["spoiled"]) * 1000 // int(job["sheets"]) for job in jobs()}
+
+
+def poor():
+    found = [job for job in jobs() if int(job["spoiled"]) * 1000 > 50 * int(job["sheets"])]
+    found.sort(key=lambda job: -int(job["spoiled"]))
+    return [[job["job"], job["spoiled"]] for job in found]
+
+
+INKS = {job["job"]: int(job["inks"]) for job in jobs()}
+
+
+def ordered():
+    lines = delivered("order.txt").split()
+    inks = [INKS[line] for line in lines]
+    return sorted(lines) == sorted(INKS) and inks == sorted(inks)
+
+
+def counted():
+    counts = {}
+    for inks in INKS.values():
+        counts[str(inks)] = counts.get(str(inks), 0) + 1
+    return json.loads(delivered("inks.json")) == counts
+
+
+CHECKS = {"order": ordered, "inks": counted}
+
+
+def graded(check):
+    try:
+        return min(1.0, max(0.0, float(check())))
+    except Exception:
+        return 0.0
+
+
+rewards = {name: graded(check) for name, check in CHECKS.items()}
+with open("/logs/verifier/reward.json", "w", encoding="utf-8") as stream:
+    json.dump(rewards, stream)
