@@ -1,9 +1,9 @@
-#!/bin/bash
+#!/bin/sh
 # The working step of action.yml: install skill2env into a folder of its own, verify, write every report.
 # Settings come as S2E_* variables; SKILL2ENV names an installed program to use instead of installing one.
-set -euo pipefail
+set -eu
 
-here="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+here="$(cd "$(dirname "$0")/.." && pwd)"
 program="${SKILL2ENV:-}"
 if [ -z "$program" ]; then
   place="${RUNNER_TEMP:-$(mktemp -d)}/skill2env"
@@ -20,17 +20,20 @@ fi
 
 report="${S2E_REPORT:-skill2env-report}"
 mkdir -p "$report"
-mapfile -t paths < <(printf '%s\n' "${S2E_PATH:-.}" | sed '/^[[:space:]]*$/d')
-options=(
-  --level "${S2E_LEVEL:-standard}" --profile "${S2E_PROFILE:-auto}" --sandbox "${S2E_SANDBOX:-auto}"
-  --fail-on "${S2E_FAIL_ON:-reject}" --workers "${S2E_WORKERS:-2}"
+set -- --level "${S2E_LEVEL:-standard}" --profile "${S2E_PROFILE:-auto}" --sandbox "${S2E_SANDBOX:-auto}" \
+  --fail-on "${S2E_FAIL_ON:-reject}" --workers "${S2E_WORKERS:-2}" \
   --junit "$report/junit.xml" --sarif "$report/verify.sarif" --html "$report/html" --json
-)
-[ -z "${S2E_BASELINE:-}" ] || options+=(--baseline "$S2E_BASELINE")
-[ -z "${S2E_HISTORY:-}" ] || options+=(--history "$S2E_HISTORY" --no-cache)
+[ -z "${S2E_BASELINE:-}" ] || set -- "$@" --baseline "$S2E_BASELINE"
+[ -z "${S2E_HISTORY:-}" ] || set -- "$@" --history "$S2E_HISTORY" --no-cache
+set -- "$@" --
+while IFS= read -r path; do
+  [ -z "$path" ] || set -- "$@" "$path"
+done << PATHS
+${S2E_PATH:-.}
+PATHS
 
 code=0
-"$program" verify "${options[@]}" -- "${paths[@]}" > "$report/verify.jsonl" || code=$?
+"$program" verify "$@" > "$report/verify.jsonl" || code=$?
 echo "exit-code=$code" >> "${GITHUB_OUTPUT:-/dev/null}"
 python3 - "$report/verify.jsonl" << 'PY' | tee -a "${GITHUB_STEP_SUMMARY:-/dev/null}"
 import json

@@ -62,7 +62,7 @@ def test_the_script_writes_every_report(broken: bool, code: int, builder: Module
         "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
     }
     done = subprocess.run(
-        ["bash", str(SCRIPT)],
+        ["sh", str(SCRIPT)],
         cwd=tmp_path,
         env=environment,
         capture_output=True,

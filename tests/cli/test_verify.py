@@ -113,6 +113,7 @@ def test_twins_are_rejected_unless_asked_not_to(builder: ModuleType, base: BaseI
     assert run(["verify", str(tmp_path / "set"), "--no-twins"]) == 0
 
 
+@pytest.mark.slow
 def test_a_thousand_tasks(builder: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Broken ones, which no sandbox is needed for: what is left is finding, judging, comparing and telling."""
     for number in range(1000):
@@ -121,7 +122,8 @@ def test_a_thousand_tasks(builder: ModuleType, tmp_path: Path, capsys: pytest.Ca
         )
     begun = time.monotonic()
     assert (
-        run(["verify", str(tmp_path / "set"), "--sandbox", "namespace", "--html", str(tmp_path / "html")]) == 1
+        run(["verify", str(tmp_path / "set"), "--sandbox", "namespace", "--html", str(tmp_path / "html")])
+        == 1
     )
     assert time.monotonic() - begun < 120
     shown = capsys.readouterr()
@@ -129,6 +131,7 @@ def test_a_thousand_tasks(builder: ModuleType, tmp_path: Path, capsys: pytest.Ca
     assert len(list((tmp_path / "html/tasks").iterdir())) == 1000
 
 
+@pytest.mark.slow
 @pytest.mark.sandbox
 def test_one_broken_task_among_good_ones(
     builder: ModuleType, base: BaseImage, tmp_path: Path, capsys: pytest.CaptureFixture[str]
