@@ -40,8 +40,8 @@ _SUFFIXES = {".py": "python", ".js": "node", ".mjs": "node", ".cjs": "node", ".r
 _TOOLS = (
     "python3 python pytest py.test bash sh env diff cmp jq awk gawk mawk sed grep egrep cat ls sort uniq head tail wc "
     "cut tr tee test timeout mkdir rm cp mv chmod chown touch date sha256sum md5sum find xargs node npm npx make git "
-    "gcc cc g++ go cargo ruby perl php java sqlite3 psql curl wget uv uvx pip pip3 bc dc printf echo nohup su sudo runuser "
-    "setpriv unshare stat file xmllint tar gzip unzip pandoc systemctl service id nproc realpath readlink"
+    "gcc cc g++ go cargo ruby perl php java sqlite3 psql curl wget uv uvx pip pip3 bc dc printf echo nohup su sudo "
+    "runuser setpriv unshare stat file xmllint tar gzip unzip pandoc systemctl service id nproc realpath readlink"
 )
 _STANDARD_MODULES = (
     "json csv re math random statistics decimal fractions datetime collections pathlib subprocess tempfile shutil "
