@@ -2,10 +2,10 @@
 
     python benchmarks/gatebench.py [FOLDER] [--levels paper,standard,strict] [--workers 2] [--json FILE]
 
-FOLDER holds ``labels.json`` (or several ``labels*.json``) and the tasks, in ``tasks/`` or beside the labels; ``@BASE@`` in
-their Dockerfiles stands for the base. Where it holds ``paper_gates.json`` the verdicts of level paper must equal it, except
-for tasks labelled as flaky. Exit code 1 when they do not, when a sound task is rejected, or when a level finds fewer of
-the `reject` faults than it must (standard 0.9, strict all).
+FOLDER holds ``labels.json`` (or several ``labels*.json``) and the tasks, in ``tasks/`` or beside the labels; ``@BASE@``
+in their Dockerfiles stands for the base. Where it holds ``paper_gates.json`` the verdicts of level paper must equal it,
+except for tasks labelled as flaky. Exit code 1 when they do not, when a sound task is rejected, or when a level finds
+fewer of the `reject` faults than it must (standard 0.9, strict all).
 """
 
 import argparse
