@@ -40,7 +40,7 @@ def _same_state(asking: Asking) -> Answer:
     stages = [Stage(f"grading-{number}") for number in range(1, gradings_within(asking, AGAIN) + 1)]
     told = [outcome.told for outcome in play(asking, stages).values()]
     if all(one == told[0] for one in told):
-        return _once_less(told[0]) or Answer(values={"gradings": len(told)})
+        return _once_less(asking.subject, told[0]) or Answer(values={"gradings": len(told)})
     again = [outcome.told for outcome in play(asking, stages, label="confirmed").values()]
     at = next(number for number, one in enumerate(told) if one != told[0])
     what = f"grading {at + 1} of one final state says {_shown(told[at])}, the first {_shown(told[0])}"
@@ -50,9 +50,14 @@ def _same_state(asking: Asking) -> Answer:
     return Answer([Hit("grading-spoils-own" if separate else "grading-spoils", what)])
 
 
-def _once_less(told: _Told) -> Answer | None:
-    """The Oracle gate saw full marks."""
-    missed = {name: value for name, value in told.items() if value != 1}
+def _once_less(subject: Subject, told: _Told) -> Answer | None:
+    """The Oracle gate saw full marks, and whatever of the reward's form it has remarked on already."""
+    known = (
+        {f"problem:{problem.value}" for problem in subject.oracle.reward().problems}
+        if subject.oracle
+        else set()
+    )
+    missed = {name: value for name, value in told.items() if value != 1 and name not in known}
     if not missed:
         return None
     return Answer(
