@@ -32,9 +32,9 @@ def cheat_probes(subject: Subject, context: GateContext) -> Sequence[Probe]:
     return [
         Probe("rewards", ask_rewards),
         Probe("plants", ask_plants),
+        Probe("status", ask_status),
         *(shape_probe(name) for name in ("empty", "hollow", "constant")),
         Probe("copies", lambda asking: ask_copies(asking, 0)),
-        Probe("status", ask_status),
         Probe("truth", ask_truth),
         Probe("program", lambda asking: ask_program(asking, forge=True)),
         Probe("stub", ask_stub),
