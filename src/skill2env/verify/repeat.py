@@ -40,7 +40,7 @@ def _same_state(asking: Asking) -> Answer:
     stages = [Stage(f"grading-{number}") for number in range(1, gradings_within(asking, AGAIN) + 1)]
     told = [outcome.told for outcome in play(asking, stages).values()]
     if all(one == told[0] for one in told):
-        return _once_less(asking.subject, told[0]) or Answer(values={"gradings": len(told)})
+        return _once_less(asking.subject, told[0]) or Answer()
     again = [outcome.told for outcome in play(asking, stages, label="confirmed").values()]
     at = next(number for number, one in enumerate(told) if one != told[0])
     what = f"grading {at + 1} of one final state says {_shown(told[at])}, the first {_shown(told[0])}"
@@ -52,11 +52,8 @@ def _same_state(asking: Asking) -> Answer:
 
 def _once_less(subject: Subject, told: _Told) -> Answer | None:
     """The Oracle gate saw full marks, and whatever of the reward's form it has remarked on already."""
-    known = (
-        {f"problem:{problem.value}" for problem in subject.oracle.reward().problems}
-        if subject.oracle
-        else set()
-    )
+    problems = subject.oracle.reward().problems if subject.oracle else {}
+    known = {f"problem:{problem.value}" for problem in problems}
     missed = {name: value for name, value in told.items() if value != 1 and name not in known}
     if not missed:
         return None
