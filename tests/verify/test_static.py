@@ -232,9 +232,15 @@ def test_parsing_executes_nothing(make_task: Make, context: GateContext, tmp_pat
         ("# Rubric\n", ["rubric-section"]),
         ("## Must-do\n- crates\n## Best-practice\n- crates\n## Must-avoid\n- crates\n", ["rubric-section"]),
         ("## Must-do\n- crates\n## Must-avoid\n## Best-practice\n- crates\n", ["rubric-bullets"]),
-        ("## Must-do\n- crates\n- b\n- c\n- d\n## Must-avoid\n- crates\n## Best-practice\n- crates\n", ["rubric-bullets"]),
+        (
+            "## Must-do\n- crates\n- b\n- c\n- d\n## Must-avoid\n- crates\n## Best-practice\n- crates\n",
+            ["rubric-bullets"],
+        ),
         ("## Must-do\n- \n## Must-avoid\n- crates\n## Best-practice\n- crates\n", ["rubric-bullets"]),
-        ("## Must-do\n* crates\n  - nested\n## Must-avoid ##\n1. crates\n## Best-practice\n+ crates\n\nMore.\n", []),
+        (
+            "## Must-do\n* crates\n  - nested\n## Must-avoid ##\n1. crates\n## Best-practice\n+ crates\n\nMore.\n",
+            [],
+        ),
     ],
 )
 def test_rubrics(text: str, found: list[str], make_task: Make, context: GateContext) -> None:

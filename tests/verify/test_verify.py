@@ -102,7 +102,8 @@ BAD_FILES: Mapping[str, tuple[Reason, str, dict[str, object]]] = {
         {
             "config": _replace(
                 "[metadata.skill2env]",
-                '[metadata.harbor.lint]\nignore = ["unknown-config-field"]\n\n[unheard_of]\nx = 1\n\n[metadata.skill2env]',
+                '[metadata.harbor.lint]\nignore = ["unknown-config-field"]\n\n[unheard_of]\nx = 1\n\n'
+                "[metadata.skill2env]",
             ),
         },
     ),

@@ -34,7 +34,7 @@ class CacheItem:
     """One thing in the cache."""
 
     kind: str
-    """``base``, ``layer``, ``scratch``, ``verdict``, ``other``, or ``foreign`` for what is not ours and never removed."""
+    """``base``, ``layer``, ``scratch``, ``verdict``, ``other``, or ``foreign``: not ours, and never removed."""
     name: str
     path: Path
     size_bytes: int
