@@ -52,8 +52,8 @@ def _same_state(asking: Asking) -> Answer:
 
 def _once_less(subject: Subject, told: _Told) -> Answer | None:
     """The Oracle gate saw full marks, and whatever of the reward's form it has remarked on already."""
-    problems = subject.oracle.reward().problems if subject.oracle else {}
-    known = {f"problem:{problem.value}" for problem in problems}
+    oracle = subject.oracle
+    known = set[str]() if oracle is None else {f"problem:{kind.value}" for kind in oracle.reward().problems}
     missed = {name: value for name, value in told.items() if value != 1 and name not in known}
     if not missed:
         return None
