@@ -88,7 +88,7 @@ run_as() { # run_as USER
     user=$1
     echo "ci-users: $user ($([ "$user" = "$with" ] && echo with || echo without) subordinate uids)"
     set -- HOME="$place/home-$user" PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin LANG=C.UTF-8 USER="$user" \
-        TMPDIR="$place/tmp-$user" HARBOR_TELEMETRY=0 LITELLM_LOCAL_MODEL_COST_MAP=true PYTHONDONTWRITEBYTECODE=1 \
+        TMPDIR="$place/tmp-$user" HARBOR_TELEMETRY=0 LITELLM_LOCAL_MODEL_COST_MAP=true PYTHONDONTWRITEBYTECODE=1 CI=true \
         SKILL2ENV_CACHE="$place/cache-$user" SKILL2ENV_SHARED="${SKILL2ENV_SHARED:-$root/../shared}" \
         HYPOTHESIS_STORAGE_DIRECTORY="$place/tmp-$user/hypothesis"
     for name in http_proxy https_proxy no_proxy SSL_CERT_FILE UV_DEFAULT_INDEX PIP_INDEX_URL PIP_CERT; do
