@@ -98,6 +98,8 @@ class PublishConfig(Part):
     """``organisation/name`` in dataset.toml; used when the dataset is first made."""
     description: str = "Verified environments compiled from Agent Skills."
     """One sentence for the card."""
+    near_duplicates: bool = False
+    """Let tasks join that nearly equal one of the dataset; exact copies never do."""
 
 
 class BudgetConfig(Part):

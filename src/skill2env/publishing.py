@@ -30,6 +30,7 @@ def publish_stage(batch: Batch, _: None) -> None:
         task_toml=lambda item: _task_toml(item, batch.parts.degraded),
         identity=batch.identity(),
         ended=_ended(batch, standing),
+        near_duplicates=batch.config.publish.near_duplicates,
     )
     by_key = {item.key: item for item in accepted}
     for outcome in outcomes:

@@ -50,6 +50,7 @@ class Shell:
             "--workflows",
             1,
             "--allow-degraded",
+            "--allow-near-duplicates",  # the scripted author makes much the same of every skill
             *extra,
         ]
 

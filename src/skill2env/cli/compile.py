@@ -66,6 +66,12 @@ def compile(  # noqa: A001
         bool,
         typer.Option("--allow-degraded", help="Publish also from a sandbox where agent and root are one."),
     ] = False,
+    allow_near_duplicates: Annotated[
+        bool,
+        typer.Option(
+            "--allow-near-duplicates", help="Publish also what nearly equals a task of the dataset."
+        ),
+    ] = False,
     max_repairs: Annotated[
         int | None, typer.Option(help="Repairs of a failing reference solution.", show_default="2")
     ] = None,
@@ -99,6 +105,7 @@ def compile(  # noqa: A001
         "sandbox.kind": sandbox,
         "sandbox.allow_unlimited": allow_unlimited or None,
         "sandbox.allow_degraded": allow_degraded or None,
+        "publish.near_duplicates": allow_near_duplicates or None,
         "create.max_repairs": max_repairs,
         "budget.usd": budget_usd,
     }

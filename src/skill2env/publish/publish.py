@@ -56,6 +56,7 @@ def publish(
     task_toml: Callable[[Accepted], str],
     identity: str,
     ended: Mapping[str, int],
+    near_duplicates: bool = False,
 ) -> tuple[DatasetState, list[Published]]:
     """Add candidates to a dataset, replacing tasks of the same name.
 
@@ -67,6 +68,7 @@ def publish(
         task_toml: renders the final task.toml with the gate results.
         identity: digest of what this compile was given; a compile with the same identity replaces its yield.
         ended: ``status:reason`` -> attempts of this compile that ended elsewhere, for the card.
+        near_duplicates: let candidates join that nearly equal a task of the dataset.
 
     Returns:
         The state of the dataset afterwards and one `Published` per candidate, in order of task name.
@@ -79,7 +81,7 @@ def publish(
     with locked(dataset):
         before = read_state(dataset, name=name, description=description)
         entries = {entry.name: entry for entry in before.entries}
-        standing = _Standing(dataset)
+        standing = None if near_duplicates else _Standing(dataset)
         outcomes: list[Published] = []
         for item in ordered:
             outcome, entry = _place(item, dataset, entries, standing, before.taken_down, task_toml)
@@ -95,7 +97,7 @@ def _place(
     item: Accepted,
     dataset: Path,
     entries: Mapping[str, TaskEntry],
-    standing: "_Standing",
+    standing: "_Standing | None",
     taken_down: Sequence[str],
     task_toml: Callable[[Accepted], str],
 ) -> tuple[Published, TaskEntry | None]:
@@ -106,7 +108,7 @@ def _place(
     twin = next((e for e in entries.values() if e.content == content and e.name != name), None)
     if twin is not None:
         return _refuse(item, Reason.DUPLICATE, f"the same files as {twin.name}"), None
-    if name not in entries or entries[name].content != content:
+    if standing is not None and (name not in entries or entries[name].content != content):
         near = standing.twin_of(candidate.path, [e for e in entries.values() if e.name != name])
         if near:
             return _refuse(item, Reason.DUPLICATE, near), None
