@@ -83,8 +83,12 @@ def print_error(error: Skill2EnvError, *, as_json: bool) -> None:
 
 def tell(text: str) -> None:
     """Print a line to standard error; nobody there to read it changes no exit code."""
-    with suppress(OSError):
+    try:
         print(text, file=sys.stderr, flush=True)
+    except OSError:
+        # What is still in the buffer would be written once more at the end, fail again and change the exit code.
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 def print_json(value: Any) -> None:

@@ -114,8 +114,11 @@ def _ask_all(probes: Sequence[Probe], subject: Subject, context: GateContext, ga
         waiting = [pool.submit(_ask, probe, Asking(subject, context, gate, probe.name)) for probe in probes]
         for future in waiting:
             asked.append(future.result())
+            error = asked[-1].error
             if asked[-1].result.outcome is ProbeOutcome.FAILED and not context.every:
                 break
+            if error is not None and not error.transient:
+                break  # trials were cancelled, or nothing else can be asked either
     finally:
         for future in waiting:
             future.cancel()
