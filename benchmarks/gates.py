@@ -25,13 +25,10 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, override
 
 os.environ.setdefault("HARBOR_TELEMETRY", "0")
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "true")
 
-from harbor.environments.base import BaseEnvironment, ExecResult
-from harbor.environments.capabilities import EnvironmentCapabilities
 
 from skill2env.harbor.sandboxes import (
     COMPOSE_ENVIRONMENT,
@@ -105,50 +102,6 @@ cpus = 1
 memory_mb = 1024
 storage_mb = 1024
 """
-
-
-class EmptyEnvironment(BaseEnvironment):
-    """Does nothing at once: what is left of a trial's time is Harbor's own."""
-
-    @staticmethod
-    @override
-    def type() -> str:
-        return "empty"
-
-    @property
-    @override
-    def capabilities(self) -> EnvironmentCapabilities:
-        return EnvironmentCapabilities(disable_internet=True)
-
-    @override
-    def _validate_definition(self) -> None: ...
-
-    @override
-    async def start(self, force_build: bool) -> None: ...
-
-    @override
-    async def stop(self, delete: bool) -> None: ...
-
-    @override
-    async def upload_file(self, source_path: Path | str, target_path: str) -> None: ...
-
-    @override
-    async def upload_dir(self, source_dir: Path | str, target_dir: str) -> None: ...
-
-    @override
-    async def download_file(self, source_path: str, target_path: Path | str) -> None:
-        Path(target_path).parent.mkdir(parents=True, exist_ok=True)
-        Path(target_path).touch()
-
-    @override
-    async def download_dir(self, source_dir: str, target_dir: Path | str) -> None:
-        Path(target_dir).mkdir(parents=True, exist_ok=True)
-        if source_dir.endswith("verifier"):
-            (Path(target_dir) / "reward.txt").write_text("1")
-
-    @override
-    async def exec(self, command: str, *_: Any, **__: Any) -> ExecResult:
-        return ExecResult(stdout="/", stderr="", return_code=0)
 
 
 def make_task(folder: Path) -> Path:
@@ -254,7 +207,7 @@ def measure(task: Path, folder: Path, repeats: int, stock: int) -> dict[str, lis
     """Seconds of each row, one value a round."""
     ours, empty = (
         SandboxChoice("namespace", NAMESPACE_ENVIRONMENT),
-        SandboxChoice("empty", "gates:EmptyEnvironment"),
+        SandboxChoice("empty", "empty:EmptyEnvironment"),
     )
     trials, bare = folder / "trials", BareScripts(task, folder)
     rows: dict[str, Callable[[], float]] = {

@@ -18,10 +18,7 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, override
 
-from harbor.environments.base import BaseEnvironment, ExecResult
-from harbor.environments.capabilities import EnvironmentCapabilities, EnvironmentResourceCapabilities
 from harbor.models.trial.config import AgentConfig, EnvironmentConfig, TaskConfig, TrialConfig
 from harbor.trial.trial import Trial
 
@@ -47,60 +44,6 @@ network_mode = "no-network"
 memory_mb = 512
 """
 TEST = '#!/bin/bash\necho "{\\"reward\\": $(cat /app/out)}" > /logs/verifier/reward.json\n'
-
-
-class EmptyEnvironment(BaseEnvironment):
-    """Answers every command with success, and every verifier with a reward of 1."""
-
-    @staticmethod
-    @override
-    def type() -> str:
-        return "empty"
-
-    @property
-    @override
-    def capabilities(self) -> EnvironmentCapabilities:
-        return EnvironmentCapabilities(disable_internet=True)
-
-    @classmethod
-    @override
-    def resource_capabilities(cls) -> EnvironmentResourceCapabilities:
-        return EnvironmentResourceCapabilities(cpu_limit=True, memory_limit=True)
-
-    @override
-    def _validate_definition(self) -> None:
-        pass
-
-    @override
-    async def start(self, force_build: bool) -> None:
-        pass
-
-    @override
-    async def stop(self, delete: bool) -> None:
-        pass
-
-    @override
-    async def exec(self, command: str, *args: Any, **kwargs: Any) -> ExecResult:
-        return ExecResult(stdout="", stderr="", return_code=0)
-
-    @override
-    async def upload_file(self, source_path: Path | str, target_path: str) -> None:
-        pass
-
-    @override
-    async def upload_dir(self, source_dir: Path | str, target_dir: str) -> None:
-        pass
-
-    @override
-    async def download_file(self, source_path: str, target_path: Path | str) -> None:
-        Path(target_path).parent.mkdir(parents=True, exist_ok=True)
-        Path(target_path).write_text("")
-
-    @override
-    async def download_dir(self, source_dir: str, target_dir: Path | str) -> None:
-        Path(target_dir).mkdir(parents=True, exist_ok=True)
-        if source_dir.rstrip("/").endswith("verifier"):
-            (Path(target_dir) / "reward.json").write_text('{"reward": 1}')
 
 
 def make_task(folder: Path) -> Path:
@@ -217,7 +160,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             series(make_task(home / "task"), home / "trials", options.only, **sizes)
         return 0
     ours = in_a_process(OURS, options.trials, options.every)
-    harbor = in_a_process("soak:EmptyEnvironment", options.trials, options.every)
+    harbor = in_a_process("empty:EmptyEnvironment", options.trials, options.every)
     print(f"ours {ours:.2f}, Harbor alone {harbor:.2f}, allowed {harbor + ALLOWED_MB:.2f} MB per 100 trials")
     return int(ours > harbor + ALLOWED_MB)
 

@@ -1,5 +1,7 @@
 """Sandboxes on the default base image, started as whoever runs the tests, in the best tier that this user has."""
 
+import http.server
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -36,3 +38,35 @@ def new_box(rootfs: Path) -> Iterator[Callable[..., Sandbox]]:
             return stack.enter_context(Sandbox(SandboxSpec(layers=(rootfs,), **settings)))
 
         yield make
+
+
+@pytest.fixture
+def no_machine_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Takes the proxies of this machine out of the environment."""
+    for name in ("http_proxy", "https_proxy", "no_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[bytes], int]]:
+    """Starts servers on the loopback interface of this machine that answer everything with one text; gives the port."""
+    with ExitStack() as stack:
+
+        def start(body: bytes) -> int:
+            class Answer(http.server.BaseHTTPRequestHandler):
+                def do_GET(self) -> None:
+                    self.send_response(200)
+                    self.end_headers()
+                    self.wfile.write(body)
+
+                def log_message(self, *args: object) -> None:
+                    pass
+
+            server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+            threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+            stack.callback(server.server_close)
+            stack.callback(server.shutdown)
+            return server.server_port
+
+        yield start

@@ -1,11 +1,9 @@
 """Network modes of trials: what commands inside can reach in each phase, and what the log says of it."""
 
 import asyncio
-import http.server
 import json
 import logging
-import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,7 @@ from skill2env.harbor.trial import run_trial
 from skill2env.sandbox.environment import NamespaceEnvironment, NamespaceOptions
 from skill2env.sandbox.identity import current_identity
 
-pytestmark = [pytest.mark.sandbox, pytest.mark.usefixtures("rootfs")]
+pytestmark = [pytest.mark.sandbox, pytest.mark.usefixtures("rootfs", "no_machine_proxy")]
 
 OFFLINE = NetworkPolicy(network_mode=NetworkMode.NO_NETWORK)
 PUBLIC = NetworkPolicy(network_mode=NetworkMode.PUBLIC)
@@ -39,30 +37,9 @@ def allowed(*hosts: str) -> NetworkPolicy:
     return NetworkPolicy(network_mode=NetworkMode.ALLOWLIST, allowed_hosts=list(hosts))
 
 
-class _Server(http.server.BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        self.send_response(200)
-        self.end_headers()
-        self.wfile.write(b"from the host")
-
-    def log_message(self, *args: object) -> None:
-        pass
-
-
-@pytest.fixture(autouse=True)
-def no_machine_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("http_proxy", "https_proxy", "no_proxy", "all_proxy"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.upper(), raising=False)
-
-
 @pytest.fixture
-def port() -> Iterator[int]:
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Server)
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-    yield server.server_port
-    server.shutdown()
-    server.server_close()
+def port(serve: Callable[[bytes], int]) -> int:
+    return serve(b"from the host")
 
 
 Body = Callable[[NamespaceEnvironment], Awaitable[None]]

@@ -89,11 +89,7 @@ def mirror() -> Iterator[Mirror]:
     made.server.server_close()
 
 
-@pytest.fixture(autouse=True)
-def no_machine_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("http_proxy", "https_proxy", "no_proxy", "all_proxy"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.upper(), raising=False)
+pytestmark = pytest.mark.usefixtures("no_machine_proxy")
 
 
 def build_proxy(hosts: list[str], trusted: list[str] = [], **more: Any) -> EgressProxy:  # noqa: B006 (never changed)

@@ -1,5 +1,6 @@
 """Tasks to judge, and where the trials of these tests run."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -35,3 +36,19 @@ def runnable_task(builder: ModuleType, base: BaseImage, tmp_path: Path) -> Calla
 @pytest.fixture
 def context(tmp_path: Path) -> GateContext:
     return GateContext(namespace_sandbox(), tmp_path / "evidence", infra_retries=0)
+
+
+@pytest.fixture
+def copied(base: BaseImage, tmp_path: Path) -> Callable[[str], Path]:
+    """Copies a labelled task of tests/data/tasks and names the base of this machine in it."""
+    tasks = Path(__file__).resolve().parent.parent / "data" / "tasks"
+
+    def copy(name: str) -> Path:
+        target = tmp_path / name
+        shutil.copytree(tasks / name, target, symlinks=True)
+        dockerfile = target / "environment" / "Dockerfile"
+        text = dockerfile.read_text(encoding="utf-8")
+        dockerfile.write_text(text.replace("@BASE@", base.reference), encoding="utf-8")
+        return target
+
+    return copy

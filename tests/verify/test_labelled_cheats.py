@@ -1,7 +1,6 @@
 """Small tasks with labels, for cheats and weak verifiers: verdict, reason and finding."""
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,6 @@ from typing import Any
 import pytest
 
 from skill2env.records import VerdictStatus
-from skill2env.sandbox.images import BaseImage
 from skill2env.verify.gate import GateContext
 from skill2env.verify.rules import Profile
 from skill2env.verify.verify import verify
@@ -20,19 +18,6 @@ LABELS: list[dict[str, Any]] = json.loads((TASKS / "labels.cheats.json").read_te
 QUICK = {"press-runs-loop", "press-runs-live", "press-runs-claim", "press-runs-cwd", "press-runs-form"}
 
 Copy = Callable[[str], Path]
-
-
-@pytest.fixture
-def copied(base: BaseImage, tmp_path: Path) -> Copy:
-    def copy(name: str) -> Path:
-        target = tmp_path / name
-        shutil.copytree(TASKS / name, target, symlinks=True)
-        dockerfile = target / "environment" / "Dockerfile"
-        text = dockerfile.read_text(encoding="utf-8")
-        dockerfile.write_text(text.replace("@BASE@", base.reference), encoding="utf-8")
-        return target
-
-    return copy
 
 
 def _labels(wanted: str) -> list[Any]:

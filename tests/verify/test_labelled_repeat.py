@@ -1,7 +1,6 @@
 """Small tasks with labels, for the faults that only runs show: state, chance, surroundings, form, other solutions."""
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,6 @@ from typing import Any
 import pytest
 
 from skill2env.records import VerdictStatus
-from skill2env.sandbox.images import BaseImage
 from skill2env.verify.gate import GateContext
 from skill2env.verify.rules import Profile
 from skill2env.verify.verify import verify
@@ -20,19 +18,6 @@ LABELS: list[dict[str, Any]] = json.loads((TASKS / "labels.repeat.json").read_te
 STATUS = {"reject": VerdictStatus.REJECTED, "warn": VerdictStatus.ACCEPTED, None: VerdictStatus.ACCEPTED}
 
 Copy = Callable[[str], Path]
-
-
-@pytest.fixture
-def copied(base: BaseImage, tmp_path: Path) -> Copy:
-    def copy(name: str) -> Path:
-        target = tmp_path / name
-        shutil.copytree(TASKS / name, target, symlinks=True)
-        dockerfile = target / "environment" / "Dockerfile"
-        text = dockerfile.read_text(encoding="utf-8")
-        dockerfile.write_text(text.replace("@BASE@", base.reference), encoding="utf-8")
-        return target
-
-    return copy
 
 
 @pytest.mark.parametrize("label", LABELS, ids=lambda label: label["id"])

@@ -2,14 +2,12 @@
 
 import io
 import tarfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from skill2env.sandbox.context import CONTEXT_LIMIT_BYTES
 from skill2env.sandbox.instructions import BuildFailed, NeedsDocker, Place
 
-ARCHIVE_LIMIT_BYTES = 2 * 2**30
-"""Of what an archive holds, so that a small file cannot fill the machine."""
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"
 
 
@@ -29,7 +27,7 @@ def repack(data: io.IOBase, change: Change, place: Place) -> bytes:
     """A plain tar of what an archive holds (plain, gzip, bzip2 or xz).
 
     Raises:
-        BuildFailed: it is damaged, or holds more than `ARCHIVE_LIMIT_BYTES`.
+        BuildFailed: it is damaged, or holds more than `CONTEXT_LIMIT_BYTES`.
     """
     out, total = io.BytesIO(), 0
     try:
@@ -39,8 +37,8 @@ def repack(data: io.IOBase, change: Change, place: Place) -> bytes:
         ):
             for member in source:
                 total += member.size if member.isreg() else 512
-                if total > ARCHIVE_LIMIT_BYTES:
-                    raise BuildFailed(str(place), f"more than {ARCHIVE_LIMIT_BYTES} bytes are copied")
+                if total > CONTEXT_LIMIT_BYTES:
+                    raise BuildFailed(str(place), f"more than {CONTEXT_LIMIT_BYTES} bytes are copied")
                 if member.name in (".", "./", ""):
                     continue  # the folder itself, which is made anew where it goes
                 _apply(member, change)
@@ -70,12 +68,8 @@ def is_archive(path: Path, place: Place) -> bool:
     with path.open("rb") as file:
         if file.read(4) == _ZSTANDARD:
             raise NeedsDocker(place, "ADD of a zstd archive", hint="COPY it and unpack it in a RUN.")
-    return _holds(path, lambda archive: archive.next() is not None)
-
-
-def _holds(path: Path, question: Callable[[tarfile.TarFile], bool]) -> bool:
     try:
         with tarfile.open(path, mode="r:*") as archive:
-            return question(archive)
+            return archive.next() is not None
     except (tarfile.TarError, EOFError, OSError, ValueError):
         return False

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Protocol, Self
 
 from skill2env.sandbox import transfer
-from skill2env.sandbox.command import ExecOutcome
-from skill2env.sandbox.guest import OUTPUT_LIMIT_BYTES, PathKind
+from skill2env.sandbox.command import OUTPUT_LIMIT_BYTES, ExecOutcome
+from skill2env.sandbox.guest import PathKind
 
 
 class Running(Protocol):

@@ -163,7 +163,7 @@ class Builder:
             stack = Stack(stack.ground, key, (*stack.layers, layer))
         return stack
 
-    def _groups(self, steps: Sequence[Step], built: Mapping[int, Stack], room: int) -> Iterator[Group]:
+    def _groups(self, steps: Sequence[Step], built: Mapping[int, Stack], room: int) -> list[Group]:
         """Steps by layer; files are looked up here, so that a missing one fails before anything of the stage runs."""
         groups: list[Group] = []
         for bundle in _bundles(steps, room):
@@ -182,7 +182,7 @@ class Builder:
                     case _:
                         pass
             groups.append(Group(tuple(bundle), sources, origins))
-        return iter(groups)
+        return groups
 
     def _find(self, key: str) -> Layer | None:
         """The layer of that key, if it is built."""

@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import Self, override
 
 from skill2env.errors import Boundary, InfraError
-from skill2env.sandbox.command import KILLED, ExecOutcome
+from skill2env.sandbox.command import KILLED, OUTPUT_LIMIT_BYTES
 from skill2env.sandbox.engine import Engine, EngineError
 from skill2env.sandbox.engine_command import EngineCommand, passed
 from skill2env.sandbox.engine_guest import EngineGuest
 from skill2env.sandbox.engine_spec import EngineSpec, run_options
 from skill2env.sandbox.engine_sweep import sweep_once
-from skill2env.sandbox.guest import OUTPUT_LIMIT_BYTES
 from skill2env.sandbox.limits import Enforced
 from skill2env.sandbox.streams import Pipes
 
@@ -147,34 +146,7 @@ class EngineBox(EngineGuest):
 
     # ------------------------------------------------------------------------------------------ commands
 
-    def exec(
-        self,
-        argv: Sequence[str],
-        *,
-        cwd: str = "/",
-        env: Mapping[str, str] | None = None,
-        user: str | int | None = None,
-        stdin: bytes | None = None,
-        timeout_sec: float | None = None,
-        output_limit: int = OUTPUT_LIMIT_BYTES,
-        merge_stderr: bool = False,
-    ) -> ExecOutcome:
-        """Run one command to its end; see `Guest.exec`.
-
-        Raises:
-            InfraError: the container ended under the command.
-        """
-        command = self.start_command(
-            argv,
-            cwd=cwd,
-            env=env,
-            user=user,
-            stdin=stdin,
-            output_limit=output_limit,
-            merge_stderr=merge_stderr,
-        )
-        return command.wait(timeout_sec)
-
+    @override
     def start_command(
         self,
         argv: Sequence[str],

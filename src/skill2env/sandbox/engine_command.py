@@ -11,15 +11,14 @@ import subprocess
 import threading
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, override
 
 from skill2env.errors import InfraError
-from skill2env.sandbox.command import KILLED, TIMED_OUT, ExecOutcome
+from skill2env.sandbox.command import KILLED, TIMED_OUT, ExecOutcome, Waiting
 from skill2env.sandbox.engine import Engine, EngineError
 from skill2env.sandbox.streams import Pending, Pipes
 
 _GRACE_SEC = 10.0
-_AFTER_KILL_SEC = 1.0
 """How long a killed command may take to end; a process that escaped may hold its output open for ever."""
 _FAILED_CODES = (1, 125, 126, 127, 137, 255)
 _DAEMON = re.compile(
@@ -102,8 +101,10 @@ def passed(variables: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
     return options, environment
 
 
-class EngineCommand:
-    """A command that runs. `wait` for it exactly once; `kill` may be called from any thread."""
+class EngineCommand(Waiting):
+    """A command in a container."""
+
+    _AFTER_KILL_SEC = 1.0
 
     def __init__(
         self,
@@ -115,12 +116,11 @@ class EngineCommand:
         environment: Mapping[str, str],
         user: str,
     ) -> None:
+        super().__init__(Pending(), pipes)
         self._user = user
         self._container = container
         self._argv = argv
-        self._pipes = pipes
         self._mark = f"skill2env-mark-{uuid.uuid4().hex}"
-        self._pending = Pending()
         self._lock = threading.Lock()
         self._killed = False
         if any("\0" in word for word in argv):
@@ -146,8 +146,8 @@ class EngineCommand:
     def _await(self, process: "subprocess.Popen[bytes]") -> None:
         self._pending.finish(code=process.wait())
 
+    @override
     def kill(self) -> None:
-        """Kill the command and everything that descends from it; without effect when it has ended."""
         with self._lock:
             if self._killed or self._pending.done.is_set():
                 return
@@ -166,36 +166,21 @@ class EngineCommand:
         container = self._container
         return container.engine.call("exec", *options, container.name, *script, timeout_sec=_GRACE_SEC)
 
-    def wait(self, timeout_sec: float | None = None) -> ExecOutcome:
-        """Move its input and output until it ends.
+    @override
+    def _outlived(self) -> None:
+        self._end_client()
 
-        Args:
-            timeout_sec: after this it is killed; None for no limit.
-
-        Raises:
-            InfraError: the container ended under the command.
-        """
-        pipes, pending = self._pipes, self._pending
-        try:
-            with pipes:
-                timed_out = pipes.pump(pending, timeout_sec)
-                if timed_out:
-                    self.kill()
-                    if pipes.pump(pending, _AFTER_KILL_SEC):
-                        self._end_client()
-                return self._outcome(timed_out)
-        except BaseException:
-            self.kill()
-            raise
-        finally:
-            self._end_client()
-            pending.close()
+    @override
+    def _release(self) -> None:
+        self._end_client()
+        self._pending.close()
 
     def _end_client(self) -> None:
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
             self._process.wait()
 
+    @override
     def _outcome(self, timed_out: bool) -> ExecOutcome:
         pipes, pending, container = self._pipes, self._pending, self._container
         if timed_out:

@@ -1,12 +1,12 @@
 """Files of a container of an engine, by short shell programs that run in it as root. `EngineBox` adds its life."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from skill2env.errors import Boundary, InfraError
 from skill2env.sandbox import engine_files, transfer
-from skill2env.sandbox.command import ExecOutcome
+from skill2env.sandbox.command import ExecOutcome, Executing
 from skill2env.sandbox.engine_command import EngineCommand
 from skill2env.sandbox.guest import PathKind
 from skill2env.sandbox.streams import Pipes, Sink
@@ -22,7 +22,7 @@ _EMPTY = (
 _KIND = 'if [ -d "$1" ]; then exit 2; elif [ -f "$1" ]; then exit 1; fi; exit 0'
 
 
-class EngineGuest(ABC):
+class EngineGuest(Executing):
     """Files in, out and inside; see `Guest` for what each method takes."""
 
     @abstractmethod

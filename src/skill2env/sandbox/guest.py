@@ -2,20 +2,20 @@
 
 import contextlib
 import os
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
 from pathlib import Path
+from typing import override
 
 from skill2env.errors import Boundary, InfraError, UserError
 from skill2env.sandbox import streams, transfer
 from skill2env.sandbox.channel import Channel
-from skill2env.sandbox.command import Command, ExecOutcome
+from skill2env.sandbox.command import OUTPUT_LIMIT_BYTES, Command, ExecOutcome, Executing
 from skill2env.sandbox.guest_files import NOT_FOUND
 from skill2env.sandbox.identity import Identity, subuid_fix
 from skill2env.sandbox.layout import DEFAULT_PATH
 
-OUTPUT_LIMIT_BYTES = 16 * 2**20
 _ASK_TIMEOUT_SEC = 30.0
 _TRANSFER_TIMEOUT_SEC = 600.0
 _ERROR_BYTES = 4096
@@ -30,7 +30,7 @@ class PathKind(IntEnum):
     FOLDER = 2
 
 
-class Guest(ABC):
+class Guest(Executing):
     """Commands and files of a sandbox, through the channel to its process 1."""
 
     identity: Identity
@@ -62,46 +62,7 @@ class Guest(ABC):
 
     # ------------------------------------------------------------------------------------------ commands
 
-    def exec(
-        self,
-        argv: Sequence[str],
-        *,
-        cwd: str = "/",
-        env: Mapping[str, str] | None = None,
-        user: str | int | None = None,
-        stdin: bytes | None = None,
-        timeout_sec: float | None = None,
-        output_limit: int = OUTPUT_LIMIT_BYTES,
-        merge_stderr: bool = False,
-    ) -> ExecOutcome:
-        """Run one command to its end.
-
-        Args:
-            argv: program and arguments; the program is looked up in the environment's PATH.
-            cwd: absolute working directory inside.
-            env: added to PATH and HOME.
-            user: name from the sandbox's /etc/passwd or a uid, or ``user:group``; None for root.
-            stdin: bytes to feed, None for an empty input.
-            timeout_sec: after this it is killed with all its descendants; None for no limit.
-            output_limit: bytes kept of each stream; the rest is read and thrown away.
-            merge_stderr: send stderr to stdout.
-
-        Raises:
-            InfraError: the sandbox ended under the command.
-            UserError: another user was asked for where there is only one.
-            ValueError: a NUL character in an argument or a variable.
-        """
-        command = self.start_command(
-            argv,
-            cwd=cwd,
-            env=env,
-            user=user,
-            stdin=stdin,
-            output_limit=output_limit,
-            merge_stderr=merge_stderr,
-        )
-        return command.wait(timeout_sec)
-
+    @override
     def start_command(
         self,
         argv: Sequence[str],

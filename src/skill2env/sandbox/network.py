@@ -120,9 +120,8 @@ def build_network(suite: str) -> Generator[Network]:
     Raises:
         OSError: the socket cannot be made.
     """
-    debian, index = mirrors.debian_mirror(), mirrors.python_index()
+    trusted = trusted_sources()
     extra = [host.strip() for host in os.environ.get(HOSTS_VARIABLE, "").split(",") if host.strip()]
-    trusted = {*debian.hosts, *index.hosts}
     rules = Egress.package_sources([*trusted, *extra], trusted)
     with _serve(EgressProxy(rules, via=mirrors.apt_proxies()), suite) as network:
         yield network

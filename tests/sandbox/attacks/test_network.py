@@ -1,8 +1,6 @@
 # ruff: noqa: E501 (programs keep their lines)
 """The one socket that leads out, abused from inside: what the proxy and the relay before it stand."""
 
-import http.server
-import threading
 import time
 from collections.abc import Callable, Iterator
 
@@ -14,34 +12,13 @@ from skill2env.sandbox.layout import PROXY_PORT
 from skill2env.sandbox.network import Network, trial_network
 from skill2env.sandbox.session import Sandbox
 
-pytestmark = pytest.mark.sandbox
-
-
-class _Server(http.server.BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        self.send_response(200)
-        self.end_headers()
-        self.wfile.write(b"reached")
-
-    def log_message(self, *args: object) -> None:
-        pass
-
-
-@pytest.fixture(autouse=True)
-def no_machine_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("http_proxy", "https_proxy", "no_proxy", "all_proxy"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.upper(), raising=False)
+pytestmark = [pytest.mark.sandbox, pytest.mark.usefixtures("no_machine_proxy")]
 
 
 @pytest.fixture
-def service() -> Iterator[int]:
+def service(serve: Callable[[bytes], int]) -> int:
     """A server on the host's loopback."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Server)
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-    yield server.server_port
-    server.shutdown()
-    server.server_close()
+    return serve(b"reached")
 
 
 @pytest.fixture
