@@ -8,6 +8,7 @@ import re
 import resource
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import IO
@@ -93,20 +94,24 @@ class Engine:
     ) -> str:
         """Run one command of the engine; its standard output without the last line break.
 
+        Paths among the arguments are absolute.
+
         Raises:
             EngineError: it failed.
             InfraError: there is no such program, or it did not answer in time.
         """
         command = [*self.program, *arguments]
+        # Podman's monitor of a container leaves a file where it was started when memory runs out.
+        where = tempfile.gettempdir()
         try:
             if isinstance(stdin, bytes):
                 done = subprocess.run(
-                    command, capture_output=True, check=False, timeout=timeout_sec, input=stdin
+                    command, capture_output=True, check=False, timeout=timeout_sec, cwd=where, input=stdin
                 )
             else:
                 source = stdin or subprocess.DEVNULL
                 done = subprocess.run(
-                    command, capture_output=True, check=False, timeout=timeout_sec, stdin=source
+                    command, capture_output=True, check=False, timeout=timeout_sec, cwd=where, stdin=source
                 )
         except FileNotFoundError as error:
             raise InfraError(

@@ -177,7 +177,15 @@ def build_by_engine(
         ignore = context / f"{dockerfile}.dockerignore"
         if ignore.is_file():
             Path(folder, "Dockerfile.dockerignore").write_bytes(ignore.read_bytes())
-        arguments = ["build", "--force-rm", "--iidfile", str(told), "--file", str(staged), str(context)]
+        arguments = [
+            "build",
+            "--force-rm",
+            "--iidfile",
+            str(told),
+            "--file",
+            str(staged),
+            str(context.resolve()),
+        ]
         try:
             said = engine.call(*arguments, timeout_sec=timeout_sec)
         except EngineError as error:
