@@ -17,8 +17,8 @@ skill2env=.venv/bin/skill2env
 step() { printf '\n--- %s\n' "$*"; }
 
 step "1. example skills, recorded authoring sessions"
-# --allow-degraded: a machine without subordinate uids still gets its demo; its tasks then carry a note that says so.
-"$skill2env" compile examples/skills --recordings examples/recordings --seed "$seed" --allow-degraded --out "$out" \
+# --workers never changes a result; on two cores four keep both busy. --allow-degraded: a machine without subordinate uids still gets its demo; its tasks then carry a note that says so.
+"$skill2env" compile examples/skills --recordings examples/recordings --seed "$seed" --workers 4 --allow-degraded --out "$out" \
     --run "$runs/$(basename "$out")-examples"
 
 step "2. third-party skills, unpacked from pinned packages (nothing of them is installed)"
@@ -26,7 +26,7 @@ step "2. third-party skills, unpacked from pinned packages (nothing of them is i
 
 if [ -n "$(find "$skills" -name SKILL.md 2>/dev/null | head -n 1)" ]; then
     step "3. the same pipeline on them, with the author that needs no model"
-    "$skill2env" compile "$skills" --author code --workflows 2 --seed "$seed" --allow-degraded \
+    "$skill2env" compile "$skills" --author code --workflows 2 --seed "$seed" --workers 4 --allow-degraded \
         --out "$out" --run "$runs/$(basename "$out")-third-party"
 else
     step "3. left out: no third-party skill has been chosen for the demo yet (scripts/fetch_skills.py)"
