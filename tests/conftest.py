@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -27,6 +28,10 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 # Before anything imports harbor: neither it nor litellm may reach out while tests run.
 os.environ.setdefault("HARBOR_TELEMETRY", "0")
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "true")
+
+# A shell starts what runs behind its back with SIGINT ignored, and children inherit that: Ctrl-C could not be tried.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No time limit for single examples: machines are shared, and slowness has tests of its own. In CI every run tries the
 # same examples, so that a red build is red again; elsewhere new ones are searched.

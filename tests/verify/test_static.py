@@ -194,6 +194,7 @@ def test_host_variables(make_task: Make, context: GateContext, monkeypatch: pyte
         (b"#!/bin/bash\nif true\n", "shell-syntax"),
         (b"#!/usr/bin/env -S bash -e\n(\n", "shell-syntax"),
         (b"#!/bin/sh\necho 'open\n", "shell-syntax"),
+        (b"#!/bin/sh\n" + b"a|" * 20_000 + b"a\n", "shell-tangled"),
     ],
 )
 def test_scripts(content: bytes, code: str, make_task: Make, context: GateContext) -> None:

@@ -77,7 +77,7 @@ def test_twins_fall_whatever_ends_first(
     builder: ModuleType, base: BaseImage, tmp_path: Path, context: GateContext, workers: int
 ) -> None:
     make: Callable[..., Path] = builder.build_task
-    slow = builder.SOLVE_SH + "sleep 1\n"
+    slow = builder.SOLVE_SH + "sleep 0.2\n"
     tasks = [
         make(tmp_path / "a", reference=base.reference, changes={"solution/solve.sh": slow}),
         make(tmp_path / "b", reference=base.reference),

@@ -2,12 +2,11 @@
 
 import re
 from collections.abc import Iterator
-from functools import cache
 from itertools import pairwise
 
-import tree_sitter
-import tree_sitter_bash
+from tree_sitter import Node
 
+from skill2env.verify import bash_tree
 from skill2env.verify.mutating import Change, text_changes
 from skill2env.verify.mutating_python import python_changes
 
@@ -24,19 +23,14 @@ _LITTLE_LANGUAGES = frozenset("awk gawk mawk jq sed sqlite3 psql perl ruby node 
 _INTEGER = re.compile(rb"\d+")
 
 
-@cache
-def _parser() -> tree_sitter.Parser:
-    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
-
-
 def shell_changes(path: str, data: bytes, start: int, end: int) -> list[Change]:
     """Changes to the bash script between two offsets of a file, programs in here-documents included."""
     source = data[start:end]
-    tree = _parser().parse(source)
-    return list(_walk(path, data, start, tree.root_node))
+    root = bash_tree.parse(source)
+    return [] if root is None else list(_walk(path, data, start, root))
 
 
-def _walk(path: str, data: bytes, offset: int, root: tree_sitter.Node) -> Iterator[Change]:
+def _walk(path: str, data: bytes, offset: int, root: Node) -> Iterator[Change]:
     pending = [root]
     while pending:
         node = pending.pop()
@@ -45,7 +39,7 @@ def _walk(path: str, data: bytes, offset: int, root: tree_sitter.Node) -> Iterat
             pending.extend(reversed(node.children))
 
 
-def _changes_at(path: str, data: bytes, offset: int, node: tree_sitter.Node) -> Iterator[Change]:
+def _changes_at(path: str, data: bytes, offset: int, node: Node) -> Iterator[Change]:
     start, end = offset + node.start_byte, offset + node.end_byte
     match node.type:
         case "command":
@@ -66,7 +60,7 @@ def _changes_at(path: str, data: bytes, offset: int, node: tree_sitter.Node) -> 
             pass
 
 
-def _command(path: str, offset: int, node: tree_sitter.Node) -> Iterator[Change]:
+def _command(path: str, offset: int, node: Node) -> Iterator[Change]:
     name = _name(node)
     parent = node.parent
     redirected = parent is not None and parent.type == "redirected_statement"
@@ -83,13 +77,13 @@ def _command(path: str, offset: int, node: tree_sitter.Node) -> Iterator[Change]
                 yield Change(path, offset + child.start_byte, offset + child.end_byte, b"", "flag removed")
 
 
-def _pipeline(path: str, offset: int, node: tree_sitter.Node) -> Iterator[Change]:
+def _pipeline(path: str, offset: int, node: Node) -> Iterator[Change]:
     stages = [child for child in node.children if child.is_named]
     for before, stage in pairwise(stages):
         yield Change(path, offset + before.end_byte, offset + stage.end_byte, b"", "stage removed")
 
 
-def _condition(path: str, offset: int, node: tree_sitter.Node) -> Iterator[Change]:
+def _condition(path: str, offset: int, node: Node) -> Iterator[Change]:
     condition = node.child_by_field_name("condition") or next(
         (child for child in node.children if child.is_named), None
     )
@@ -103,7 +97,7 @@ def _number(path: str, data: bytes, start: int, end: int) -> Iterator[Change]:
         yield Change(path, start, end, str(int(data[start:end]) + 1).encode(), "number")
 
 
-def _string(path: str, data: bytes, offset: int, node: tree_sitter.Node) -> Iterator[Change]:
+def _string(path: str, data: bytes, offset: int, node: Node) -> Iterator[Change]:
     start, end = offset + node.start_byte + 1, offset + node.end_byte - 1
     command = _enclosing_command(node)
     name = "" if command is None else _name(command)
@@ -120,7 +114,7 @@ def _string(path: str, data: bytes, offset: int, node: tree_sitter.Node) -> Iter
         yield Change(path, start, start, b"x", "text")
 
 
-def _document(path: str, data: bytes, offset: int, node: tree_sitter.Node) -> Iterator[Change]:
+def _document(path: str, data: bytes, offset: int, node: Node) -> Iterator[Change]:
     """A here-document: a program that is run, a program that is delivered, or data."""
     start, end = offset + node.start_byte, offset + node.end_byte
     statement = node.parent.parent if node.parent is not None else None
@@ -142,13 +136,13 @@ def _document(path: str, data: bytes, offset: int, node: tree_sitter.Node) -> It
     yield from python_changes(path, data, start, end) or text_changes(path, data, start, end)
 
 
-def _name(command: tree_sitter.Node) -> str:
+def _name(command: Node) -> str:
     name = command.child_by_field_name("name")
     text = (name.text if name is not None else b"") or b""
     return text.decode(errors="replace").rpartition("/")[2]
 
 
-def _enclosing_command(node: tree_sitter.Node) -> tree_sitter.Node | None:
+def _enclosing_command(node: Node) -> Node | None:
     parent = node.parent
     while parent is not None and parent.type != "command":
         if parent.type in ("program", "command_substitution"):

@@ -84,6 +84,7 @@ _TEXTS = (
     Rule("shell-crlf", Reason.SHELL_SYNTAX, E, E, "Store the script with Unix line ends."),
     Rule("shell-not-utf8", Reason.SHELL_SYNTAX, E, W, "Store the script as UTF-8."),
     Rule("shell-bom", Reason.SHELL_SYNTAX, E, E, "Remove the byte order mark: the kernel does not see the first line's interpreter."),
+    Rule("shell-tangled", Reason.SHELL_SYNTAX, E, E, "Write the script plainly: thousands of nested or chained commands cannot be checked."),
     Rule("shell-no-interpreter", Reason.SHELL_SYNTAX, E, W, "Begin the script with #!/bin/bash."),
     Rule("shell-syntax", Reason.SHELL_SYNTAX, E, E, "Mend the script until `bash -n` accepts it."),
     Rule("rubric-missing", Reason.RUBRIC_INVALID, E, W, "Write tests/rubric.md with Must-do, Must-avoid and Best-practice."),

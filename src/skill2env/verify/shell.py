@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from skill2env.errors import Boundary, InfraError, boundary
+from skill2env.verify import bash_tree
 from skill2env.verify.gate import GateContext, Hit, Report, Stage, Subject
 from skill2env.verify.reading import decode, read_file, walk
 
@@ -46,6 +47,9 @@ def _script(root: Path, path: str) -> Iterator[Hit]:
         yield Hit("shell-no-interpreter", "the first line names no interpreter", f"{path}:1")
     elif first[2:].split() and not _is_shell(first):
         return  # Python or another language in a .sh file
+    if bash_tree.parse(data) is None:
+        yield Hit("shell-tangled", "the script is too tangled to be read: it cannot be checked", path)
+        return
     yield from _parse(data, path)
 
 

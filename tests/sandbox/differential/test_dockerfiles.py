@@ -16,6 +16,7 @@ from types import ModuleType
 
 import pytest
 
+from skill2env.errors import UserError
 from skill2env.sandbox.identity import current_identity
 from skill2env.sandbox.images import BuiltImage, build_image
 from skill2env.sandbox.session import Sandbox, SandboxSpec

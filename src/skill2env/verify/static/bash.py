@@ -4,13 +4,13 @@ Covers: pipelines, lists, functions, substitutions, redirections, here-documents
 Does not cover: arrays, arithmetic, aliases, commands whose name is only known at run time.
 """
 
-import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import tree_sitter_bash
-from tree_sitter import Language, Node, Parser
+from tree_sitter import Node
+
+from skill2env.verify import bash_tree
 
 TEXT_LIMIT = 512 * 1024
 """Longer scripts are cut; characters."""
@@ -71,11 +71,15 @@ class Script:
 
 
 def read(text: str) -> Script:
-    """Commands of a script, in the order of the text; a script that bash refuses gives what can be read of it."""
+    """Commands of a script, in the order of the text.
+
+    A script that bash refuses gives what can be read of it, one that is too tangled nothing (gate `shell` rejects it).
+    """
     data = text[:TEXT_LIMIT].encode("utf-8", errors="replace")
-    root = _parser().parse(data).root_node
-    reader = _Reader()
-    reader.visit(root, (), guarded=False, conditional=False, depth=0)
+    reader = _Reader(data)
+    root = bash_tree.parse(data)
+    if root is not None:
+        reader.visit(root, (), guarded=False, conditional=False, depth=0)
     return Script(tuple(sorted(reader.commands, key=lambda command: command.line)), reader.variables)
 
 
@@ -108,17 +112,9 @@ def _behind(wrapper: str, rest: list[str]) -> list[str]:
     return rest
 
 
-@functools.cache
-def _language() -> Language:
-    return Language(tree_sitter_bash.language())
-
-
-def _parser() -> Parser:
-    return Parser(_language())
-
-
 class _Reader:
-    def __init__(self) -> None:
+    def __init__(self, data: bytes) -> None:
+        self._data = data
         self.commands: list[Command] = []
         self.variables: dict[str, str] = {}
 
@@ -147,7 +143,7 @@ class _Reader:
     def _assign(self, node: Node) -> None:
         name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
         if name is not None and name.type == "variable_name":
-            self.variables[_text(name)] = self._value(value) if value is not None else ""
+            self.variables[self._text(name)] = self._value(value) if value is not None else ""
 
     def _command(self, node: Node, outer: tuple[Node, ...], *, guarded: bool, conditional: bool) -> None:
         words: list[str] = []
@@ -156,7 +152,7 @@ class _Reader:
             if child.type.endswith("_redirect"):
                 own.append(child)
             elif child.type == "variable_assignment":
-                words.append(_text(child))
+                words.append(self._text(child))
             elif child.type != "comment":
                 words.append(self._value(child))
         redirects: list[Redirect] = []
@@ -174,7 +170,7 @@ class _Reader:
             )
 
     def _redirect(self, node: Node) -> Redirect:
-        operator = next((_text(c) for c in node.children if not c.is_named), ">")
+        operator = next((self._text(c) for c in node.children if not c.is_named), ">")
         target = node.named_children[-1] if node.named_children else None
         return Redirect(operator, self._value(target) if target is not None else "")
 
@@ -183,30 +179,35 @@ class _Reader:
             value = node.named_children[-1] if node.named_children else None
             return (self._value(value) if value is not None else ""), node.start_point[0] + 1
         body = next((child for child in node.named_children if child.type == "heredoc_body"), None)
-        return (_text(body), body.start_point[0] + 1) if body is not None else ("", node.start_point[0] + 1)
+        return (
+            (self._text(body), body.start_point[0] + 1) if body is not None else ("", node.start_point[0] + 1)
+        )
 
     def _value(self, node: Node) -> str:
         match node.type:
             case "raw_string":
-                return _text(node)[1:-1]
+                return self._text(node)[1:-1]
             case "ansi_c_string":
-                return _text(node)[2:-1]
+                return self._text(node)[2:-1]
             case "string":
-                return self._known(re.sub(r'\\(["$`\\])', r"\1", _text(node)[1:-1]))
+                return self._known(re.sub(r'\\(["$`\\])', r"\1", self._text(node)[1:-1]))
             case "word":
-                return self._known(re.sub(r"\\(.)", r"\1", _text(node)))
+                return self._known(re.sub(r"\\(.)", r"\1", self._text(node)))
             case "command_name" if len(node.named_children) == 1:
                 return self._value(node.named_children[0])
             case "concatenation":
                 return "".join(self._value(child) for child in node.named_children)
             case _:
-                return self._known(_text(node))
+                return self._known(self._text(node))
 
     def _known(self, text: str) -> str:
         def value(match: re.Match[str]) -> str:
             return self.variables.get(match[1] or match[2], match[0])
 
         return _VARIABLE.sub(value, text) if "$" in text else text
+
+    def _text(self, node: Node) -> str:
+        return self._data[node.start_byte : node.end_byte].decode("utf-8", errors="replace")
 
 
 def _children(node: Node) -> Iterator[tuple[Node, bool, bool]]:
@@ -219,7 +220,7 @@ def _children(node: Node) -> Iterator[tuple[Node, bool, bool]]:
             if child.is_named:
                 yield child, not condition, condition
     elif node.type == "list":
-        operators = [_text(child) for child in node.children if not child.is_named]
+        operators = [child.type for child in node.children if not child.is_named]
         for number, child in enumerate(node.named_children):
             behind = number > 0 and operators[:1] == ["||"]
             before = number == 0 and bool(operators) and operators[0] in ("||", "&&")
@@ -230,7 +231,3 @@ def _children(node: Node) -> Iterator[tuple[Node, bool, bool]]:
     else:
         for child in node.named_children:
             yield child, False, False
-
-
-def _text(node: Node) -> str:
-    return (node.text or b"").decode("utf-8", errors="replace")
