@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from skill2env.sandbox import dial
 from skill2env.sandbox.egress import Egress, address_of, split_rule
 
 
@@ -96,3 +97,20 @@ def test_an_address_entry_allows_itself_and_no_neighbour(address: ipaddress.IPv4
 def test_any_text_is_a_host_that_is_not_on_an_empty_list(text: str) -> None:
     assert not Egress().allows(text, 443)
     assert address_of(text) is None or ipaddress.ip_address(text.strip("[]"))
+
+
+def test_no_name_service_is_asked_for_the_sake_of_a_single_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def look_up(host: str, *_: object, **__: object) -> list[object]:
+        asked.append(host)
+        return []
+
+    monkeypatch.setattr(dial.socket, "getaddrinfo", look_up)
+    single = Egress.allowlist(["127.0.0.1", "192.0.2.7", "2001:db8::1"])
+    with pytest.raises(dial.Refused, match="is not on the list"):
+        dial.dial(single, "secret.example", 443, via=None)
+    assert asked == [], "a name can carry data out"
+    with pytest.raises(OSError, match="has no address"):
+        dial.dial(Egress.allowlist(["198.51.100.0/24"]), "in-range.example", 443, via=None)
+    assert asked == ["in-range.example"]

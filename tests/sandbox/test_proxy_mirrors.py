@@ -17,13 +17,15 @@ def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
         "PIP_EXTRA_INDEX_URL",
         "PIP_TRUSTED_HOST",
         "PIP_CONFIG_FILE",
+        "npm_config_registry",
+        "NPM_CONFIG_REGISTRY",
         mirrors.MIRROR_VARIABLE,
     ):
         monkeypatch.delenv(name, raising=False)
-    for cached in (mirrors.debian_mirror, mirrors.python_index):
+    for cached in (mirrors.debian_mirror, mirrors.python_index, mirrors.node_registry):
         cached.cache_clear()
     yield
-    for cached in (mirrors.debian_mirror, mirrors.python_index):
+    for cached in (mirrors.debian_mirror, mirrors.python_index, mirrors.node_registry):
         cached.cache_clear()
 
 
@@ -113,6 +115,17 @@ def test_environment_beats_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     (tmp_path / ".pip/pip.conf").write_text("[global]\nindex-url = https://file.example/simple\n")
     monkeypatch.setenv("PIP_INDEX_URL", "https://env.example/simple")
     assert mirrors.python_index().settings["PIP_INDEX_URL"] == "https://env.example/simple"
+
+
+def test_the_registry_of_npm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / ".npmrc").write_text("fund=false\nregistry=https://me:secret@npm.example:4873/path/\n")
+    found = mirrors.node_registry()
+    assert found.settings == {"NPM_CONFIG_REGISTRY": "https://npm.example:4873/path/"}
+    assert "npm.example:4873" in found.hosts
+    assert len(found.hosts) == 2, "npm's own registry stays: lock files name it"
+    mirrors.node_registry.cache_clear()
+    monkeypatch.setenv("npm_config_registry", "file:///somewhere")
+    assert mirrors.node_registry().settings == {}
 
 
 @pytest.mark.skipif(shutil.which("apt-get") is None, reason="no apt on this machine")

@@ -9,6 +9,7 @@ import contextlib
 import json
 import tomllib
 from abc import abstractmethod
+from pathlib import Path
 from typing import Any, override
 
 from harbor.environments.capabilities import EnvironmentCapabilities, EnvironmentResourceCapabilities
@@ -32,6 +33,8 @@ from skill2env.sandbox.session import kill_started_by
 TRIAL_PIDS = 512
 TRIAL_STORAGE_MB = 10240
 """What a trial may write when its task sets no limit: a runaway program must not fill the machine's disk."""
+VERIFIER_SESSION = "__verifier__"
+"""Stands in the session ids that Harbor gives to separate verifiers."""
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 FIRST_FREE_PORT, LAST_PORT = 1024, 65535
 """Ports that need no privilege to listen on, which nothing inside has."""
@@ -51,6 +54,11 @@ class BoxOptions(EnvironmentOptions):
         default_factory=list,
         description="HOST or HOST:PORT of this machine or its private network that a task's network may reach where "
         "its policy names it; 127.0.0.1:PORT leads to that port of this machine, for a model server.",
+    )
+    agent_dockerfile: str = Field(
+        default="",
+        description="Dockerfile that puts an agent on top of the image it works in, under the name `task`; a separate "
+        "verifier has the task's own. For agents that would install themselves (`--ak skip_install=true`).",
     )
     conditions: Conditions = Field(
         default_factory=Conditions, description="Unusual surroundings, for probes of a task's robustness."
@@ -87,6 +95,10 @@ class BoxEnvironment(BoxCalls):
     @abstractmethod
     def _build(self, *, prebuilt: bool) -> BuiltImage:
         """Build or find the image."""
+
+    @abstractmethod
+    def _add_agent(self, image: BuiltImage, file: Path) -> BuiltImage:
+        """Build the agent's Dockerfile on top of an image."""
 
     @abstractmethod
     def _new_box(self, image: BuiltImage) -> Box:
@@ -144,7 +156,7 @@ class BoxEnvironment(BoxCalls):
             docker_image=self.task_env_config.docker_image,
             force_build=force_build,
         )
-        image = await off_loop(lambda: self._build(prebuilt=prebuilt), on_cancel=kill_started_by)
+        image = await off_loop(lambda: self._image(prebuilt=prebuilt), on_cancel=kill_started_by)
         self.image = image
         box = await off_loop(lambda: self._new_box(image))
         self._box = box
@@ -155,6 +167,12 @@ class BoxEnvironment(BoxCalls):
         folders |= dict.fromkeys(self._mount_targets(writable_only=True), 0o777)
         await off_loop(lambda: box.make_folders(folders))
         await self._upload_environment_dir_after_start()
+
+    def _image(self, *, prebuilt: bool) -> BuiltImage:
+        image, file = self._build(prebuilt=prebuilt), self._settings.agent_dockerfile
+        if not file or VERIFIER_SESSION in self.session_id:
+            return image
+        return self._add_agent(image, Path(file).expanduser().resolve())
 
     @override
     async def stop(self, delete: bool) -> None:

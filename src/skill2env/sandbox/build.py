@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from skill2env.errors import Boundary, InfraError
 from skill2env.records import digest_of
@@ -117,6 +118,7 @@ class Builder:
         identity: how ids map.
         timeout_sec: for all commands together.
         progress: told one line per layer that is built.
+        known: image reference -> what is built already.
     """
 
     def __init__(
@@ -127,12 +129,14 @@ class Builder:
         *,
         timeout_sec: float,
         progress: Progress,
+        known: Mapping[str, "Stack"] = MappingProxyType({}),
     ) -> None:
         self._context = context
         self._base_of = base_of
         self._identity = identity
         self._deadline = time.monotonic() + timeout_sec
         self._progress = progress
+        self._known = known
 
     def build(self, recipe: Recipe) -> Stack:
         """The last stage, and before it the earlier stages that it needs.
@@ -149,6 +153,8 @@ class Builder:
         return built[len(recipe.stages) - 1]
 
     def _image(self, reference: str) -> Stack:
+        if reference in self._known:
+            return self._known[reference]
         ground = self._base_of(reference)
         return Stack(ground, digest_of({"base": ground.digest, "builder": _BUILDER}))
 

@@ -37,7 +37,7 @@ def dial(
         OSError: it cannot be reached.
     """
     named = bool(host) and rules.allows(host, port)
-    if not named and (not host or not rules.networks or address_of(host) is not None):
+    if not named and (not host or not rules.has_ranges or address_of(host) is not None):
         raise Refused(f"{host or 'no host'}:{port} is not on the list")
     # Before any name service is asked, and whoever connects: another proxy has a neighbourhood of its own.
     if looks_private(host) and not rules.may_be_private(host, port):

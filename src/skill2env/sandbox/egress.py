@@ -127,6 +127,15 @@ class Egress:
             for pattern, only in self.names
         )
 
+    @property
+    def has_ranges(self) -> bool:
+        """Whether a name has to be looked up before it can be judged.
+
+        A single address counts as it is written only: questions to name services leave the machine, whatever the
+        answer, and a name can carry data.
+        """
+        return any(network.num_addresses > 1 for network in self.networks)
+
     def allows_address(self, address: Address, port: int) -> bool:
         """True when a range of the rules has an address, so that a name which led to it is allowed, too."""
         return self._usual(port) and any(address in network for network in self.networks)

@@ -7,15 +7,16 @@ same image; on any other image the engine's own builder does it.
 import functools
 import json
 import re
-import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, override
 
 from filelock import FileLock
 
 from skill2env.errors import Boundary, InfraError
+from skill2env.sandbox import scratch
 from skill2env.sandbox.build import BUILD_LIMITS, Builder, Ground, Group, Stack
 from skill2env.sandbox.context import Context
 from skill2env.sandbox.engine import LABEL, Engine, EngineError
@@ -72,6 +73,7 @@ class EngineBuilder(Builder):
         base_of: image reference -> the base it means.
         timeout_sec: for all commands together.
         progress: told one line per layer that is built.
+        known: image reference -> what is built already.
     """
 
     def __init__(
@@ -83,8 +85,11 @@ class EngineBuilder(Builder):
         *,
         timeout_sec: float,
         progress: Progress,
+        known: Mapping[str, Stack] = MappingProxyType({}),
     ) -> None:
-        super().__init__(context, base_of, current_identity(), timeout_sec=timeout_sec, progress=progress)
+        super().__init__(
+            context, base_of, current_identity(), timeout_sec=timeout_sec, progress=progress, known=known
+        )
         self._engine = engine
         self._tags = tags
 
@@ -115,7 +120,9 @@ class EngineBuilder(Builder):
 
     def _build(self, key: str, group: Group, below: Stack) -> None:
         with ExitStack() as stack:
-            work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="skill2env-build-")))
+            corner = scratch.Corner.make(self._identity)  # swept when this process is killed
+            stack.callback(corner.remove)
+            work = corner.path
             network = stack.enter_context(build_network(below.ground.suite)) if group.online else None
             spec = EngineSpec(
                 self.tag(below),
@@ -171,12 +178,15 @@ def build_by_engine(
         text = (context / dockerfile).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise BuildFailed("reading", f"{dockerfile} cannot be read: {error}") from error
-    with tempfile.TemporaryDirectory(prefix="skill2env-build-") as folder:
-        staged, told = Path(folder, "Dockerfile"), Path(folder, "id")
+    with ExitStack() as stack:
+        corner = scratch.Corner.make(current_identity())
+        stack.callback(corner.remove)
+        folder = corner.path
+        staged, told = folder / "Dockerfile", folder / "id"
         staged.write_text(rewrite(text, tags), encoding="utf-8")
         ignore = context / f"{dockerfile}.dockerignore"
         if ignore.is_file():
-            Path(folder, "Dockerfile.dockerignore").write_bytes(ignore.read_bytes())
+            (folder / "Dockerfile.dockerignore").write_bytes(ignore.read_bytes())
         arguments = [
             "build",
             "--force-rm",

@@ -8,6 +8,7 @@ between phases, go through our logged proxy, which needs python3 in the image an
 cover: compose services, GPUs, Windows; Harbor's own environments do.
 """
 
+from pathlib import Path
 from typing import Any, override
 
 from harbor.models.task.config import NetworkMode
@@ -95,6 +96,15 @@ class EngineEnvironment(BoxEnvironment):
             return self._images.resolve(self.task_env_config.docker_image, image_map=image_map)
         return self._images.build(
             self.environment_dir, image_map=image_map, timeout_sec=self.task_env_config.build_timeout_sec
+        )
+
+    @override
+    def _add_agent(self, image: BuiltImage, file: Path) -> BuiltImage:
+        return self._images.add_agent(
+            image,
+            file,
+            image_map=dict(self._settings.image_map),
+            timeout_sec=self.task_env_config.build_timeout_sec,
         )
 
     @property

@@ -7,8 +7,9 @@ from pathlib import Path
 from skill2env.errors import Boundary, InfraError
 from skill2env.records import digest_of
 from skill2env.sandbox import catalog
+from skill2env.sandbox.agent_image import AgentImageFailed, agent_config, on_task, read_agent_recipe
 from skill2env.sandbox.base_store import BaseImage
-from skill2env.sandbox.build import Ground
+from skill2env.sandbox.build import Ground, Stack
 from skill2env.sandbox.context import Context
 from skill2env.sandbox.debian import architecture
 from skill2env.sandbox.engine import Engine, EngineError
@@ -127,6 +128,44 @@ class EngineImages:
                 tags[words[1]] = tag_of(name, base.digest)
                 bases.append(base)
         return tags, bases
+
+    def add_agent(
+        self,
+        image: BuiltImage,
+        file: Path,
+        *,
+        image_map: Mapping[str, str] = _NO_MAP,
+        timeout_sec: float = 600,
+    ) -> BuiltImage:
+        """Build an agent's Dockerfile on top of a task's image, whoever made it; see `images.add_agent`.
+
+        Raises:
+            AgentImageFailed: the agent's Dockerfile is at fault.
+            InfraError: the network or the engine failed.
+        """
+        recipe, context = read_agent_recipe(file, image.config, architecture=architecture())
+        tags = {image.tag: image.tag}
+
+        def base_of(reference: str) -> Ground:
+            name = self._ours(reference, image_map)
+            if name is None:
+                raise AgentImageFailed(file, f"{reference!r} is no base image of the catalog")
+            base = self.base(name, digest=reference.partition("@")[2])
+            tags[base.digest] = tag_of(name, base.digest)
+            return Ground(base.rootfs, base.digest, catalog.lookup(name).suite)
+
+        suite = catalog.lookup(image.base.name or catalog.DEFAULT_BASE).suite
+        below = Stack(Ground(image.base.rootfs, image.tag, suite), image.key)
+        builder = EngineBuilder(
+            self.engine, tags, context, base_of,
+            timeout_sec=timeout_sec, progress=_silent, known=on_task(below),
+        )  # fmt: skip
+        try:
+            stack = builder.build(recipe)
+        except BuildFailed as error:
+            raise AgentImageFailed(file, error.message) from error
+        config, height = agent_config(recipe, image.config), image.stacked + len(stack.layers)
+        return BuiltImage(stack.key, image.base, (), config, builder.tag(stack), stacked=height)
 
     def resolve(
         self, reference: str, *, image_map: Mapping[str, str] = _NO_MAP, progress: Progress | None = None

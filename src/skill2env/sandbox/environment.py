@@ -11,6 +11,7 @@ Nothing here blocks the event loop: every call that waits does so in a thread of
 task kills what that thread started.
 """
 
+from pathlib import Path
 from typing import Any, override
 
 from harbor.models.task.verifier_mode import task_has_any_shared_verifier
@@ -22,7 +23,7 @@ from skill2env.sandbox.box import Box
 from skill2env.sandbox.box_calls import ROOT_USERS
 from skill2env.sandbox.box_environment import BoxEnvironment, BoxOptions
 from skill2env.sandbox.identity import Identity, current_identity, find_identity, subuid_fix, user_name
-from skill2env.sandbox.images import BuiltImage, build_image, resolve_image
+from skill2env.sandbox.images import BuiltImage, add_agent, build_image, resolve_image
 from skill2env.sandbox.limits import absent_limits
 from skill2env.sandbox.network import trial_network
 from skill2env.sandbox.session import HOSTNAME, Sandbox, SandboxSpec
@@ -106,6 +107,15 @@ class NamespaceEnvironment(BoxEnvironment):
         return build_image(
             self.environment_dir,
             image_map=image_map,
+            timeout_sec=self.task_env_config.build_timeout_sec,
+        )
+
+    @override
+    def _add_agent(self, image: BuiltImage, file: Path) -> BuiltImage:
+        return add_agent(
+            image,
+            file,
+            image_map=dict(self._settings.image_map),
             timeout_sec=self.task_env_config.build_timeout_sec,
         )
 

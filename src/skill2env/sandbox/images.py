@@ -11,11 +11,13 @@ from pathlib import Path
 from skill2env.errors import Boundary, InfraError
 from skill2env.records import digest_of
 from skill2env.sandbox import catalog
-from skill2env.sandbox.build import Builder, Ground, Progress
+from skill2env.sandbox.agent_image import AgentImageFailed, agent_config, on_task, read_agent_recipe
+from skill2env.sandbox.build import Builder, Ground, Progress, Stack
 from skill2env.sandbox.context import Context
 from skill2env.sandbox.dockerfile import parse
 from skill2env.sandbox.identity import current_identity
 from skill2env.sandbox.instructions import BuildFailed
+from skill2env.sandbox.layers import Layer
 from skill2env.sandbox.recipe import DEFAULT_PATH, ImageConfig, Recipe
 from skill2env.sandbox.resolving import resolve
 from skill2env.sandbox.rootfs import BaseImage, architecture, ensure_base, export_base, stored_base
@@ -25,6 +27,7 @@ __all__ = [
     "BuildFailed",
     "BuiltImage",
     "ImageConfig",
+    "add_agent",
     "build_image",
     "ensure_base",
     "export_base",
@@ -105,7 +108,7 @@ def build_image(
 
     def base_of(reference: str) -> Ground:
         base = bases[reference] = _base(reference, image_map, tell)
-        return Ground(base.rootfs, base.digest, catalog.lookup(base.name).suite)
+        return _ground(base)
 
     builder = Builder(
         Context(context, dockerfile=dockerfile),
@@ -116,10 +119,57 @@ def build_image(
     )
     stack = builder.build(recipe)
     config = recipe.config
-    whole = digest_of(
+    return BuiltImage(_key(stack, config), bases[recipe.base], stack.folders, config)
+
+
+def add_agent(
+    image: BuiltImage,
+    file: Path,
+    *,
+    image_map: Mapping[str, str] = _NO_MAP,
+    timeout_sec: float = 600,
+    progress: Progress | None = None,
+) -> BuiltImage:
+    """Build an agent's Dockerfile on top of a task's image: see `agent_image`.
+
+    Args:
+        image: of the task.
+        file: the Dockerfile, which ends with a stage ``FROM task``; its folder is the build context.
+        image_map: for its other stages, as in `build_image`.
+        timeout_sec: for all its commands together.
+        progress: told one line per step that is not cached.
+
+    Raises:
+        AgentImageFailed: the agent's Dockerfile is at fault.
+        InfraError: the network, the disk or the sandbox failed.
+    """
+    tell = progress or _silent
+    recipe, context = read_agent_recipe(file, image.config, architecture=architecture())
+
+    def base_of(reference: str) -> Ground:
+        return _ground(_base(reference, image_map, tell))
+
+    layers = tuple(Layer("", folder.parent) for folder in image.layers[1:])
+    below = Stack(_ground(image.base), image.key, layers)
+    builder = Builder(
+        context, base_of, current_identity(), timeout_sec=timeout_sec, progress=tell, known=on_task(below)
+    )
+    try:
+        stack = builder.build(recipe)
+    except BuildFailed as error:
+        raise AgentImageFailed(file, error.message) from error
+    config = agent_config(recipe, image.config)
+    return BuiltImage(_key(stack, config), image.base, stack.folders, config)
+
+
+def _ground(base: BaseImage) -> Ground:
+    return Ground(base.rootfs, base.digest, catalog.lookup(base.name).suite)
+
+
+def _key(stack: Stack, config: ImageConfig) -> str:
+    return digest_of(
         {"layers": stack.key, "env": dict(config.env), "workdir": config.workdir, "user": config.user}
     )
-    return BuiltImage(whole, bases[recipe.base], stack.folders, config)
 
 
 def resolve_image(

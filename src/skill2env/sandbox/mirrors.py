@@ -1,4 +1,4 @@
-"""The machine's own package settings: Debian mirrors, PyPI index, proxies. Nothing of it ever enters an image.
+"""The machine's own package settings: Debian mirrors, PyPI index, npm registry, proxies. No image ever holds them.
 
 Credentials in these settings stay on the host: URLs are handed to a build without user name and password.
 """
@@ -21,6 +21,7 @@ KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _FALLBACK_HOST = ".".join(("deb", "debian", "org"))
 _INDEX_HOST = ".".join(("pypi", "org"))
 _FILES_HOST = ".".join(("files", "pythonhosted", "org"))
+_NODE_HOST = ".".join(("registry", "npmjs", "org"))
 _CODENAMES = (
     "bullseye", "bookworm", "trixie", "forky", "duke", "sid", "oldoldstable", "oldstable", "stable", "testing",
     "unstable",
@@ -159,11 +160,11 @@ def apt_date_settings() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class PythonIndex:
-    """Where pip finds packages on this machine."""
+class PackageIndex:
+    """Where a package manager finds packages on this machine."""
 
     settings: dict[str, str]
-    """PIP_* environment for commands inside a build (index, extra index, trusted hosts), without credentials."""
+    """Environment for commands inside a build (pip's index, extra index, trusted hosts), without credentials."""
     hosts: tuple[str, ...]
 
 
@@ -180,7 +181,7 @@ def _pip_files() -> list[Path]:
 
 
 @functools.cache
-def python_index() -> PythonIndex:
+def python_index() -> PackageIndex:
     """The index settings of the environment and of pip's configuration files; only those reached over HTTP."""
     wanted = ("index-url", "extra-index-url", "trusted-host")
     found: dict[str, str] = {}
@@ -204,8 +205,29 @@ def python_index() -> PythonIndex:
             hosts |= set(hosts_of(words))
         if words:
             settings[_pip_variable(name)] = " ".join(words)
-    return PythonIndex(settings, tuple(sorted(hosts)))
+    return PackageIndex(settings, tuple(sorted(hosts)))
 
 
 def _pip_variable(name: str) -> str:
     return f"PIP_{name.upper().replace('-', '_')}"
+
+
+@functools.cache
+def node_registry() -> PackageIndex:
+    """The registry of npm's environment and configuration files; scopes with registries of their own are not read."""
+    named = ""
+    for path in (
+        Path("/etc/npmrc"),
+        Path("/usr/local/etc/npmrc"),
+        Path("/usr/etc/npmrc"),
+        Path.home() / ".npmrc",
+    ):
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            for line in path.read_text().splitlines():
+                name, _, value = line.partition("=")
+                named = value.strip().strip("\"'") if name.strip() == "registry" else named
+    settings = [value for name, value in os.environ.items() if name.lower() == "npm_config_registry"]
+    named = next((value for value in settings if value), named)
+    url = without_login(named) if urlsplit(named).scheme in ("http", "https") else ""
+    inside = {"NPM_CONFIG_REGISTRY": url} if url else {}
+    return PackageIndex(inside, tuple(sorted({_NODE_HOST, *hosts_of([url])})))

@@ -35,7 +35,7 @@ class Network:
     env: Mapping[str, str]
     """So that programs use the proxy."""
     package_env: Mapping[str, str]
-    """So that apt and pip use the machine's package sources."""
+    """So that apt, pip and npm use the machine's package sources."""
     forwards: Mapping[int, Path]
     """Port of 127.0.0.1 inside -> socket that leads to the same port of this machine."""
 
@@ -90,7 +90,7 @@ def _proxy_environment(*, certificates: bool) -> dict[str, str]:
 
 def _package_environment() -> dict[str, str]:
     env = {"APT_CONFIG": f"{_INSIDE}/apt.conf", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-    return {**env, **mirrors.python_index().settings}
+    return {**env, **mirrors.python_index().settings, **mirrors.node_registry().settings}
 
 
 @contextmanager
@@ -146,4 +146,5 @@ def trial_network(rules: Egress, suite: str, ports: Iterable[int] = ()) -> Gener
 
 def trusted_sources() -> frozenset[str]:
     """Hosts of this machine's own package settings, which may have private addresses."""
-    return frozenset({*mirrors.debian_mirror().hosts, *mirrors.python_index().hosts})
+    indexes = (mirrors.python_index(), mirrors.node_registry())
+    return frozenset({*mirrors.debian_mirror().hosts, *(host for index in indexes for host in index.hosts)})

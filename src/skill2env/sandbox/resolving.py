@@ -29,19 +29,23 @@ from skill2env.sandbox.recipe import (
 )
 
 _DEFAULT_SHELL = ("/bin/sh", "-c")
+_NONE: Mapping[str, ImageConfig] = {}
 
 
-def resolve(instructions: Sequence[Instruction], *, architecture: str) -> Recipe:
+def resolve(
+    instructions: Sequence[Instruction], *, architecture: str, known: Mapping[str, ImageConfig] = _NONE
+) -> Recipe:
     """Resolve variables, working directories and users of a parsed Dockerfile.
 
     Args:
         instructions: from `dockerfile.parse`.
         architecture: of the base (``amd64``), for the platform arguments such as ``TARGETARCH``.
+        known: image reference -> what that image says; a stage on it goes on from its variables and folder, as root.
 
     Raises:
         BuildFailed: a variable form is malformed, or a value makes no sense.
     """
-    reader = _Stages(architecture)
+    reader = _Stages(architecture, known)
     for instruction in instructions:
         try:
             reader.apply(instruction)
@@ -53,7 +57,8 @@ def resolve(instructions: Sequence[Instruction], *, architecture: str) -> Recipe
 class _Stages:
     """Reads instructions stage by stage; ARG before the first FROM is for FROM lines and for ARG without a value."""
 
-    def __init__(self, architecture: str) -> None:
+    def __init__(self, architecture: str, known: Mapping[str, ImageConfig]) -> None:
+        self.known = known
         platform = f"linux/{architecture}"
         self.globals = {
             f"{side}{name}": value
@@ -89,7 +94,7 @@ class _Stages:
             raise NeedsDocker(place, "FROM scratch", hint="Start from a base image, or run with docker.")
         earlier = self.names.get(reference.lower())
         self.states.append(
-            _State(self.globals, place, reference)
+            _State(self.globals, place, reference).on(self.known.get(reference))
             if earlier is None
             else _State(self.globals, place, earlier, self.states[earlier])
         )
@@ -123,6 +128,13 @@ class _State:
         self.entrypoint: tuple[str, ...] = parent.entrypoint if parent else ()
         self.labels: dict[str, str] = dict(parent.labels) if parent else {}
         self.recorded: list[tuple[str, str]] = list(parent.recorded) if parent else []
+
+    def on(self, config: ImageConfig | None) -> "_State":
+        """Itself, going on from what a known image says."""
+        if config is not None:
+            self.env.update(config.env)
+            self.workdir = config.workdir
+        return self
 
     def finish(self) -> Stage:
         config = ImageConfig(
