@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from skill2env.sandbox import doctor
+from skill2env.sandbox.engine_limits import enforceable
 from skill2env.sandbox.identity import Identity, Tier, current_identity
 from skill2env.sandbox.machine import Check, Machine, Status, check_platform, explain_failure
 
@@ -138,8 +139,17 @@ def test_engines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert doctor.check_engine("docker") == Check(
         "docker", Status.ABSENT, "docker is not installed; only --sandbox docker needs it"
     )
-    program(tmp_path, "docker", "echo 27.1")
+    info = '{"MemoryLimit": true, "CpuCfsQuota": true, "PidsLimit": true}'
+    program(tmp_path, "docker", f"case $1 in info) echo '{info}' ;; *) echo 27.1 ;; esac")
     assert doctor.check_engine("docker") == Check("docker", Status.OK, "docker 27.1 answers")
+    enforceable.cache_clear()
+    program(tmp_path, "docker", "case $1 in info) echo '{\"PidsLimit\": true}' ;; *) echo 27.1 ;; esac")
+    unlimited = doctor.check_engine("docker")
+    assert unlimited.status is Status.WARN
+    assert "cannot enforce here: cpus, memory_mb." in unlimited.told
+    enforceable.cache_clear()
+    program(tmp_path, "docker", "case $1 in info) exit 1 ;; *) echo 27.1 ;; esac")
+    assert "not about its limits" in doctor.check_engine("docker").told
     program(tmp_path, "docker", "echo 'dial unix: permission denied' >&2; exit 1")
     refused = doctor.check_engine("docker")
     assert refused.status is Status.WARN

@@ -17,7 +17,7 @@ from skill2env.cli.main import run
 from skill2env.errors import InfraError
 from skill2env.harbor.sandboxes import engine_sandbox
 from skill2env.harbor.trial import run_trial
-from skill2env.sandbox import catalog, containers
+from skill2env.sandbox import catalog, containers, scratch
 from skill2env.sandbox.base_store import built_base
 from skill2env.sandbox.engine import Engine, EngineError, engine
 from skill2env.sandbox.engine_bases import ensure_engine_base, tag_of
@@ -28,6 +28,7 @@ from skill2env.sandbox.engine_images import engine_images
 from skill2env.sandbox.engine_push import push_image
 from skill2env.sandbox.engine_spec import EngineSpec, run_options
 from skill2env.sandbox.engine_sweep import is_orphan, owner_label, sweep
+from skill2env.sandbox.identity import current_identity
 from skill2env.sandbox.images import build_image
 from skill2env.sandbox.instructions import BuildFailed
 from skill2env.sandbox.limits import ResourceLimits
@@ -116,6 +117,41 @@ def test_an_engine_that_is_not_installed(monkeypatch: pytest.MonkeyPatch, tmp_pa
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(InfraError, match="not installed"):
         Engine("docker").call("version")
+
+
+KILLED_BUILD = """
+import sys
+from pathlib import Path
+from skill2env.sandbox.engine import Engine
+from skill2env.sandbox.engine_build import build_by_engine
+build_by_engine(Engine("docker"), Path(sys.argv[1]), dockerfile="Dockerfile", tags={}, timeout_sec=600)
+"""
+
+
+def test_a_killed_build_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "docker").write_text('#!/bin/sh\necho $$ > "$MARK"; exec sleep 600\n')
+    (tmp_path / "docker").chmod(0o755)
+    mark, temporary = tmp_path / "mark", tmp_path / "tmp"
+    temporary.mkdir()
+    monkeypatch.setenv("SKILL2ENV_CACHE", str(tmp_path / "cache"))
+    env = {
+        **os.environ,
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "MARK": str(mark),
+        "TMPDIR": str(temporary),
+    }
+    folder = context(tmp_path / "context", "FROM example.org/image:1\n")
+    with subprocess.Popen([sys.executable, "-c", KILLED_BUILD, str(folder)], env=env) as process:
+        while not (mark.is_file() and mark.read_text()):
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.kill()
+    os.kill(int(mark.read_text()), 9)
+    left = list((tmp_path / "cache/run").glob("*/Dockerfile"))
+    assert [path.read_text() for path in left] == ["FROM example.org/image:1\n"]
+    assert scratch.sweep(current_identity()) == 1
+    assert not list((tmp_path / "cache/run").iterdir())
+    assert not list(temporary.iterdir())
 
 
 # ---------------------------------------------------------------------------------------- with docker

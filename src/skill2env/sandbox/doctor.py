@@ -234,9 +234,23 @@ def check_engine(name: str) -> Check:
     except (OSError, subprocess.TimeoutExpired) as error:
         return Check(name, Status.WARN, f"{name} does not answer: {error}")
     if done.returncode == 0:
-        return Check(name, Status.OK, f"{name} {done.stdout.strip()} answers")
+        return _check_engine_limits(name, f"{name} {done.stdout.strip()} answers")
     told = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
     fix = "sudo usermod -aG docker $USER" if "permission denied" in told.lower() else ""
     if not fix and name == "docker" and Path("/run/systemd/system").is_dir():
         fix = "sudo systemctl start docker"
     return Check(name, Status.WARN, f"{name} is installed and does not answer: {told}", fix)
+
+
+def _check_engine_limits(name: str, told: str) -> Check:
+    from skill2env.sandbox.engine import Engine
+    from skill2env.sandbox.engine_limits import BY_ENGINE, enforceable
+
+    try:
+        missing = sorted(set(BY_ENGINE) - enforceable(Engine(name)))
+    except InfraError as error:
+        return Check(name, Status.WARN, f"{told}, but not about its limits: {error.message}")
+    if not missing:
+        return Check(name, Status.OK, told)
+    told += f"; limits that it cannot enforce here: {', '.join(missing)}. Tasks that ask for one need --allow-unlimited"
+    return Check(name, Status.WARN, told)

@@ -1,14 +1,16 @@
 """One running container of an engine, with the interface of `Sandbox`: commands, files, limits, and its end.
 
-Covers: no network unless asked, hard limits on memory, processors and processes by the engine, a watch over what is
-written, time limits that kill everything a command started, output floods, and removal whatever happens. The engine's
-own defaults stand between the container and the machine. Does not cover: user namespaces and a system-call filter of
-ours (the engine has its own), and what an image without ``sh`` or ``tar`` would need.
+Covers: no network unless asked, limits on memory, processors and processes by the engine as far as it can (the others
+are left away and reported), a watch over what is written, time limits that kill everything a command started, output
+floods, and removal whatever happens. The engine's own defaults stand between the container and the machine. Does not
+cover: user namespaces and a system-call filter of ours (the engine has its own), and what an image without ``sh`` or
+``tar`` would need.
 """
 
 import threading
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Self, override
 
@@ -17,6 +19,7 @@ from skill2env.sandbox.command import KILLED, OUTPUT_LIMIT_BYTES
 from skill2env.sandbox.engine import Engine, EngineError
 from skill2env.sandbox.engine_command import EngineCommand, passed
 from skill2env.sandbox.engine_guest import EngineGuest
+from skill2env.sandbox.engine_limits import absent_of, report, without
 from skill2env.sandbox.engine_spec import EngineSpec, run_options
 from skill2env.sandbox.engine_sweep import sweep_once
 from skill2env.sandbox.limits import Enforced
@@ -45,6 +48,8 @@ class EngineBox(EngineGuest):
         self.breach = ""
         """The limit for which everything inside was killed last, in words."""
         self.several_users = True
+        self.enforced = Enforced()
+        """Which limits are hard, watched or absent; filled when started."""
         self._life = threading.RLock()
         self._ended = threading.Event()
         self._started = False
@@ -56,13 +61,6 @@ class EngineBox(EngineGuest):
 
     def __exit__(self, *_: object) -> None:
         self.stop()
-
-    @property
-    def enforced(self) -> Enforced:
-        """Which limits are hard and which are watched."""
-        limits = self.spec.limits
-        hard = [name for name in ("cpus", "memory_mb", "pids") if getattr(limits, name) is not None]
-        return Enforced(tuple(hard), ("storage_mb",) if limits.storage_mb is not None else ())
 
     # ------------------------------------------------------------------------------------------ life
 
@@ -78,10 +76,14 @@ class EngineBox(EngineGuest):
                 raise InfraError(
                     Boundary.SANDBOX, "the container was stopped before it started", transient=False
                 )
+            limits = self.spec.limits
+            absent = absent_of(self.engine, limits)
+            self.enforced = report(limits, absent)
+            spec = replace(self.spec, limits=without(limits, absent))
             self._started = True
             timeout = _PULL_TIMEOUT_SEC if self.spec.pull else _START_TIMEOUT_SEC
             try:
-                self.engine.call("run", *run_options(self.engine, self.spec, self.name), timeout_sec=timeout)
+                self.engine.call("run", *run_options(self.engine, spec, self.name), timeout_sec=timeout)
             except EngineError as error:
                 raise self._start_error(error) from error
             if self.spec.limits.storage_mb is not None:

@@ -20,6 +20,7 @@ from skill2env.sandbox.box_environment import BoxEnvironment
 from skill2env.sandbox.engine import Engine, engine
 from skill2env.sandbox.engine_box import EngineBox
 from skill2env.sandbox.engine_images import EngineImages, engine_images
+from skill2env.sandbox.engine_limits import absent_of
 from skill2env.sandbox.engine_network import network_binds, start_relays
 from skill2env.sandbox.engine_spec import EngineSpec
 from skill2env.sandbox.images import BuiltImage
@@ -74,20 +75,18 @@ class EngineEnvironment(BoxEnvironment):
                 f"{self.environment_dir} has no Dockerfile and the task names no docker_image"
             )
         self._forwarded_ports()
+        self._validate_limits()
 
-    @property
-    @override
-    def limits(self) -> ResourceLimits:
-        limits = super().limits
-        if self._settings.allow_unlimited and not self._can_limit():
-            return ResourceLimits(None, None, None, limits.storage_mb)
-        return limits
-
-    def _can_limit(self) -> bool:
-        """Whether the engine says that it can enforce limits."""
-        form = "{{.MemoryLimit}}" if self.ENGINE == "docker" else "{{.Host.CgroupControllers}}"
-        told = self.engine.call("info", "--format", form)
-        return told == "true" or "memory" in told or "Memory" in told
+    def _validate_limits(self) -> None:
+        if self._settings.allow_unlimited:
+            return
+        asked = ResourceLimits(cpus=self._effective_cpus, memory_mb=self._effective_memory_mb, pids=None)
+        absent = absent_of(self.engine, asked)
+        if absent:
+            raise UserError(
+                f"{self.ENGINE} cannot enforce the task's limit on {', '.join(absent)} here",
+                hint="Run as root or with delegated control groups, or allow it with --allow-unlimited.",
+            )
 
     @override
     def _build(self, *, prebuilt: bool) -> BuiltImage:
