@@ -99,14 +99,16 @@ def hosts(folder: Path) -> set[tuple[str, str]]:
     return {(entry["host"], entry["verdict"]) for entry in map(json.loads, lines)}
 
 
-def test_a_command_line_agent_reaches_its_model_and_nothing_else(run: Run) -> None:
+@pytest.mark.parametrize(
+    "environment", ["NamespaceEnvironment", pytest.param("DockerEnvironment", marks=pytest.mark.docker)]
+)
+def test_a_command_line_agent_reaches_its_model_and_nothing_else(run: Run, environment: str) -> None:
     look = "python3 -c \"import urllib.request as u; u.urlopen('http://example.org/')\" 2>&1 | tail -n 1"
     turns = (Turn("", (Call("bash", {"command": f"{WRITE}; echo $FAKE_AGENT; {look}"}),)), Turn("over"))
     with ScriptedModel(turns) as model:
         file = DATA / "fake-agent/Dockerfile"
-        result, folder = run(
-            "mini-swe-agent", model, "--ak", "skip_install=true", "--ek", f"agent_dockerfile={file}"
-        )
+        options = ("--ak", "skip_install=true", "--ek", f"agent_dockerfile={file}")
+        result, folder = run("mini-swe-agent", model, *options, environment=environment)
         assert rewards(result) == {"reward": 1.0}
         assert model.left == 0
         told = model.asked[1].body["messages"]

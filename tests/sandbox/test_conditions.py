@@ -12,15 +12,18 @@ from harbor.models.trial.paths import TrialPaths
 
 from skill2env.errors import InfraError
 from skill2env.sandbox.conditions import Conditions, NotApplicable
+from skill2env.sandbox.engine_environment import DockerEnvironment
 from skill2env.sandbox.environment import NamespaceEnvironment
 from skill2env.sandbox.tools import host_file
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.usefixtures("rootfs")]
+KINDS = [NamespaceEnvironment, pytest.param(DockerEnvironment, marks=pytest.mark.docker)]
 
 
-@pytest.fixture
-def ask(tmp_path: Path) -> Callable[..., str]:
-    """What a command prints under conditions."""
+@pytest.fixture(params=KINDS)
+def ask(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[..., str]:
+    """What a command prints under conditions, in each kind of sandbox."""
+    kind: type[NamespaceEnvironment] | type[DockerEnvironment] = request.param
 
     def run(command: str, dockerfile: str = "", **conditions: Any) -> str:
         folder = tmp_path / "environment"
@@ -28,7 +31,7 @@ def ask(tmp_path: Path) -> Callable[..., str]:
         (folder / "Dockerfile").write_text("FROM debian-bookworm\n" + dockerfile)
         paths = TrialPaths(tmp_path / "trial")
         paths.mkdir()
-        env = NamespaceEnvironment(
+        env = kind(
             environment_dir=folder, environment_name="x", session_id="trial__env", trial_paths=paths,
             task_env_config=EnvironmentConfig(), logger=logging.getLogger("test"),
             network_policy=NetworkPolicy(network_mode=NetworkMode.NO_NETWORK), conditions=conditions,

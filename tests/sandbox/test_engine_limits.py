@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from skill2env.sandbox.engine_limits import absent_of, enforceable, limits_of_in
 from skill2env.sandbox.engine_spec import EngineSpec
 from skill2env.sandbox.limits import Enforced, ResourceLimits
 
-ALL = frozenset({"cpus", "memory_mb", "pids"})
+ALL = frozenset({"cpus", "memory_mb", "pids", "visible_cpus"})
 ROOT_V1 = {
     "cgroupVersion": "v1",
     "cgroupControllers": ["cpuset", "cpu", "memory", "pids"],
@@ -32,16 +33,16 @@ NOTHING = {"cgroupVersion": "v2", "cgroupControllers": [], "security": {"rootles
 @pytest.mark.parametrize(
     ("told", "names"),
     [
-        ({"MemoryLimit": True, "CpuCfsQuota": True, "PidsLimit": True}, ALL),
+        ({"MemoryLimit": True, "CpuCfsQuota": True, "PidsLimit": True, "CPUSet": True}, ALL),
         (
             {"MemoryLimit": False, "CpuCfsQuota": False, "PidsLimit": False, "CgroupDriver": "none"},
             frozenset(),
         ),
-        ({"MemoryLimit": True, "PidsLimit": True}, ALL - {"cpus"}),
+        ({"MemoryLimit": True, "PidsLimit": True}, ALL - {"cpus", "visible_cpus"}),
         ({}, frozenset()),
         ({"host": ROOT_V1}, ALL),
         ({"host": ROOTLESS_V1}, frozenset()),
-        ({"host": DELEGATED}, ALL - {"cpus"}),
+        ({"host": DELEGATED}, ALL - {"cpus", "visible_cpus"}),
         ({"host": NOTHING}, frozenset()),
         ({"host": {}}, frozenset()),
     ],
@@ -81,7 +82,7 @@ def run_line(calls: Path) -> str:
     return next(line for line in calls.read_text().splitlines() if f" {line} ".find(" run -d ") >= 0)
 
 
-LIMITS = ResourceLimits(cpus=0.5, memory_mb=256, pids=100, storage_mb=50)
+LIMITS = ResourceLimits(cpus=0.5, memory_mb=256, pids=100, storage_mb=50, visible_cpus=1)
 
 
 def test_what_cannot_be_enforced_is_left_away_and_reported(fake: Fake) -> None:
@@ -91,16 +92,18 @@ def test_what_cannot_be_enforced_is_left_away_and_reported(fake: Fake) -> None:
     line = run_line(calls)
     assert not any(word in line for word in ("--memory", "--cpus", "--pids-limit"))
     assert "fsize=52428800" in line
+    assert "--cpuset-cpus" not in line
 
 
 def test_what_can_be_enforced_is_asked_for(fake: Fake) -> None:
-    calls = fake("docker", {"MemoryLimit": True, "PidsLimit": True, "CpuCfsQuota": False})
+    calls = fake("docker", {"MemoryLimit": True, "PidsLimit": True, "CpuCfsQuota": False, "CPUSet": True})
     with EngineBox(Engine("docker"), EngineSpec("image", limits=LIMITS)) as box:
         assert box.enforced == Enforced(("memory_mb", "pids"), ("storage_mb",), ("cpus",))
     line = run_line(calls)
     assert "--memory 256m" in line
     assert "--pids-limit 100" in line
-    assert "--cpus" not in line
+    assert "--cpus " not in line
+    assert ("--cpuset-cpus 0-0" in line) == (os.cpu_count() != 1)
     assert calls.read_text().count("info --format") == 1, "asked once for each process"
 
 

@@ -19,7 +19,7 @@ from skill2env.sandbox.command import KILLED, OUTPUT_LIMIT_BYTES
 from skill2env.sandbox.engine import Engine, EngineError
 from skill2env.sandbox.engine_command import EngineCommand, passed
 from skill2env.sandbox.engine_guest import EngineGuest
-from skill2env.sandbox.engine_limits import absent_of, report, without
+from skill2env.sandbox.engine_limits import possible
 from skill2env.sandbox.engine_spec import EngineSpec, run_options
 from skill2env.sandbox.engine_sweep import sweep_once
 from skill2env.sandbox.limits import Enforced
@@ -76,10 +76,8 @@ class EngineBox(EngineGuest):
                 raise InfraError(
                     Boundary.SANDBOX, "the container was stopped before it started", transient=False
                 )
-            limits = self.spec.limits
-            absent = absent_of(self.engine, limits)
-            self.enforced = report(limits, absent)
-            spec = replace(self.spec, limits=without(limits, absent))
+            limits, self.enforced = possible(self.engine, self.spec.limits)
+            spec = replace(self.spec, limits=limits)
             self._started = True
             timeout = _PULL_TIMEOUT_SEC if self.spec.pull else _START_TIMEOUT_SEC
             try:

@@ -14,9 +14,9 @@ from skill2env.errors import Boundary, InfraError
 from skill2env.sandbox.engine import Engine, EngineError
 from skill2env.sandbox.limits import Enforced, ResourceLimits
 
-_DOCKER = {"memory_mb": "MemoryLimit", "cpus": "CpuCfsQuota", "pids": "PidsLimit"}
-_PODMAN = {"memory_mb": "memory", "cpus": "cpu", "pids": "pids"}
-BY_ENGINE = tuple(_PODMAN)
+_DOCKER = {"memory_mb": "MemoryLimit", "cpus": "CpuCfsQuota", "pids": "PidsLimit", "visible_cpus": "CPUSet"}
+_PODMAN = {"memory_mb": "memory", "cpus": "cpu", "pids": "pids", "visible_cpus": "cpuset"}
+BY_ENGINE = ("cpus", "memory_mb", "pids")
 """Limits that an engine enforces; what is written is watched by us."""
 
 
@@ -41,8 +41,8 @@ def limits_of_info(told: Mapping[str, Any]) -> frozenset[str]:
     host: Mapping[str, Any] | None = told.get("host")
     if host is None:
         return frozenset(name for name, key in _DOCKER.items() if told.get(key))
-    rootless = bool((host.get("security") or {}).get("rootless"))
-    if rootless and host.get("cgroupVersion") == "v1":
+    security: Mapping[str, Any] = host.get("security") or {}
+    if security.get("rootless") and host.get("cgroupVersion") == "v1":
         return frozenset()  # only version 2 can be delegated, whatever controllers are listed
     controllers = host.get("cgroupControllers") or ()
     return frozenset(name for name, key in _PODMAN.items() if key in controllers)
@@ -54,12 +54,15 @@ def absent_of(engine: Engine, limits: ResourceLimits) -> tuple[str, ...]:
     return tuple(sorted(asked - enforceable(engine))) if asked else ()
 
 
-def without(limits: ResourceLimits, absent: tuple[str, ...]) -> ResourceLimits:
-    """The limits that are left."""
-    return replace(limits, **dict.fromkeys(absent)) if absent else limits
+def possible(engine: Engine, limits: ResourceLimits) -> tuple[ResourceLimits, Enforced]:
+    """What to ask the engine for, and how each limit is enforced then."""
+    absent = absent_of(engine, limits)
+    asked = replace(limits, **dict.fromkeys(absent)) if absent else limits
+    if limits.visible_cpus and "visible_cpus" not in enforceable(engine):
+        asked = replace(asked, visible_cpus=0)
+    return asked, _report(limits, absent)
 
 
-def report(limits: ResourceLimits, absent: tuple[str, ...]) -> Enforced:
-    """How each limit is enforced."""
+def _report(limits: ResourceLimits, absent: tuple[str, ...]) -> Enforced:
     hard = [name for name in BY_ENGINE if getattr(limits, name) is not None and name not in absent]
     return Enforced(tuple(sorted(hard)), ("storage_mb",) if limits.storage_mb is not None else (), absent)

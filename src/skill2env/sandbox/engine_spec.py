@@ -1,5 +1,6 @@
 """What a container of an engine is made of, as options of ``run``."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -75,6 +76,8 @@ def _limit_options(limits: ResourceLimits) -> list[str]:
     options: list[str] = []
     if limits.cpus is not None:
         options += ["--cpus", f"{limits.cpus:g}"]
+    if 0 < limits.visible_cpus < (os.cpu_count() or 1):
+        options += ["--cpuset-cpus", f"0-{limits.visible_cpus - 1}"]
     if limits.memory_mb is not None:
         options += ["--memory", f"{limits.memory_mb}m", "--memory-swap", f"{limits.memory_mb}m"]
     if limits.pids is not None:

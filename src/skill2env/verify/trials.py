@@ -64,7 +64,7 @@ def judged_trial(
         NotApplicable: the conditions cannot be made in this image or this sandbox.
         InfraError: the machine failed, or failed differently each time.
     """
-    sandbox = _under(context.sandbox, conditions)
+    sandbox = _under(context.sandbox, conditions, subject.task_dir)
     _refuse_host_variables(subject)
 
     def once() -> TrialOutcome:
@@ -91,11 +91,15 @@ def judged_trial(
     return _until_certain(outcome, context, once)
 
 
-def _under(sandbox: SandboxChoice, conditions: Conditions) -> SandboxChoice:
+def _under(sandbox: SandboxChoice, conditions: Conditions, task_dir: Path) -> SandboxChoice:
     if conditions == USUAL:
         return sandbox
     if sandbox.name not in BUILDING:
         raise NotApplicable(f"{sandbox.name} has no way to change a trial's surroundings")
+    if sandbox.for_task(task_dir) != sandbox:
+        raise NotApplicable(
+            "compose services run in Harbor's own environment, which cannot change surroundings"
+        )
     kwargs = {**sandbox.kwargs, "conditions": conditions.model_dump(exclude_defaults=True)}
     return dataclasses.replace(sandbox, kwargs=kwargs)
 
