@@ -29,6 +29,7 @@ test: setup ## run every test that this machine can run
 conformance: setup ## compare the namespace sandbox with docker and podman, case by case and task by task
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests/sandbox/conformance tests/sandbox/test_engine.py $(ARGS)
 	@$(BIN)/python benchmarks/conformance.py --workers $(JOBS)
+	@$(BIN)/python benchmarks/harbor_run.py --workers $(JOBS)
 
 check: setup ## formatting, lint, types, import direction, generated docs, links
 	@$(BIN)/ruff format --check $(SOURCES)

@@ -88,3 +88,12 @@ def test_another_machine(ask: Callable[..., str]) -> None:
     memory = host_file("meminfo", b"MemTotal:        4096000 kB\n")
     told = ask("uname -n; cat /proc/meminfo", hostname="elsewhere", proc={"meminfo": str(memory)})
     assert told == "elsewhere\nMemTotal:        4096000 kB\n"
+
+
+def test_a_file_below_proc_that_is_shown_or_refused(ask: Callable[..., str]) -> None:
+    version = host_file("version", b"Other 1.0\n")
+    try:
+        told = ask("cat /proc/version", proc={"version": str(version)})
+    except NotApplicable as reason:
+        told = reason.why
+    assert told in ("Other 1.0\n", "/proc/version cannot be changed here")

@@ -16,6 +16,7 @@ from typing import Self, override
 
 from skill2env.errors import Boundary, InfraError
 from skill2env.sandbox.command import KILLED, OUTPUT_LIMIT_BYTES
+from skill2env.sandbox.conditions import NotApplicable
 from skill2env.sandbox.engine import Engine, EngineError
 from skill2env.sandbox.engine_command import EngineCommand, passed
 from skill2env.sandbox.engine_guest import EngineGuest
@@ -89,6 +90,9 @@ class EngineBox(EngineGuest):
 
     def _start_error(self, error: EngineError) -> InfraError:
         told = error.told.lower()
+        if "because it is inside /proc" in told:
+            named = error.told.partition('rootfs at "')[2].partition('"')[0]
+            return NotApplicable(f"{named or 'a file below /proc'} cannot be changed here")
         if "cgroup" in told or "cpu-period" in told or "memory limit" in told:
             return InfraError(
                 Boundary.SANDBOX,
