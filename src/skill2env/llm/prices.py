@@ -1,0 +1,129 @@
+"""What tokens cost: the table that comes with Harbor's model library, and what the user says instead.
+
+Prices are US dollars per million tokens; money is counted in micro-dollars (1e-6 USD), whole numbers, rounded up, so
+that the sum over many requests is never less than what was spent.
+"""
+
+import importlib.util
+import json
+import math
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+from skill2env.errors import UserError
+from skill2env.llm.dialogue import TokenUsage
+
+_TABLE = "model_prices_and_context_window_backup.json"
+DEFAULT_CONTEXT_TOKENS = 128_000
+"""Assumed for models that no table knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Dollars per million tokens of one model, and what it can read."""
+
+    input: float
+    output: float
+    cached: float | None = None
+    """Input tokens from the endpoint's cache; None when they cost as much as the others."""
+    context_tokens: int = 0
+    """0 when unknown."""
+
+    def micro_dollars(self, usage: TokenUsage) -> int:
+        """Cost of some tokens, micro-dollars, rounded up."""
+        cached = self.cached if self.cached is not None else self.input
+        fresh = max(0, usage.input - usage.cached)
+        # Dollars per million tokens are micro-dollars per token.
+        return math.ceil(fresh * self.input + usage.cached * cached + usage.output * self.output - 1e-9)
+
+
+class PriceTable:
+    """Prices by model name; the user's own first."""
+
+    def __init__(self, own: dict[str, Price] | None = None) -> None:
+        self._own = dict(own or {})
+
+    def find(self, model: str) -> Price | None:
+        """The price of a model, or None. ``PROVIDER/NAME`` is also looked up as ``NAME``."""
+        for name in (model, model.partition("/")[2]):
+            if name and name in self._own:
+                return self._own[name]
+        known = _known()
+        return next((known[name] for name in (model, model.partition("/")[2]) if name in known), None)
+
+    def context_tokens(self, model: str) -> int:
+        """How many tokens a model can read."""
+        price = self.find(model)
+        return price.context_tokens if price and price.context_tokens else DEFAULT_CONTEXT_TOKENS
+
+    @classmethod
+    def load(cls, path: Path) -> "PriceTable":
+        """Read one's own table: ``[NAME]`` with ``input``, ``output`` and, if wanted, ``cached``, ``context_tokens``.
+
+        Raises:
+            UserError: the file cannot be read or holds something else.
+        """
+        try:
+            document = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise UserError(f"the price table {path} cannot be read: {error}") from error
+        own = {name: _own_price(path, name, entry) for name, entry in document.items()}
+        return cls(own)
+
+
+def _own_price(path: Path, name: str, entry: Any) -> Price:
+    hint = "write [NAME] with input and output, dollars per million tokens"
+    if not isinstance(entry, dict):
+        raise UserError(f"{path}: {name} is no table", hint=hint)
+    given = cast("dict[str, Any]", entry)
+    unknown = given.keys() - {"input", "output", "cached", "context_tokens"}
+    missing = {"input", "output"} - given.keys()
+    if unknown or missing:
+        raise UserError(
+            f"{path}: [{name}] has unknown or missing keys: {', '.join(sorted(unknown | missing))}", hint=hint
+        )
+    numbers: dict[str, float] = {}
+    for key, value in given.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e9:
+            raise UserError(f"{path}: [{name}] {key} is no price: {value!r}", hint=hint)
+        numbers[key] = value
+    return Price(
+        numbers["input"], numbers["output"], numbers.get("cached"), int(numbers.get("context_tokens", 0))
+    )
+
+
+@cache
+def _known() -> dict[str, Price]:
+    """The table inside litellm's package, read as a file: importing litellm takes seconds."""
+    spec = importlib.util.find_spec("litellm")
+    if spec is None or spec.origin is None:
+        return {}
+    try:
+        entries: dict[str, Any] = json.loads((Path(spec.origin).parent / _TABLE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    found: dict[str, Price] = {}
+    for name, entry in entries.items():
+        price = _known_price(entry)
+        if price is not None:
+            found[name] = price
+    return found
+
+
+def _known_price(entry: Any) -> Price | None:
+    if not isinstance(entry, dict):
+        return None
+    given = cast("dict[str, Any]", entry)
+    numbers = {key: value for key, value in given.items() if isinstance(value, int | float)}
+    if not {"input_cost_per_token", "output_cost_per_token"} <= numbers.keys():
+        return None
+    cached = numbers.get("cache_read_input_token_cost")
+    return Price(
+        numbers["input_cost_per_token"] * 1e6,
+        numbers["output_cost_per_token"] * 1e6,
+        None if cached is None else cached * 1e6,
+        int(numbers.get("max_input_tokens", 0)),
+    )

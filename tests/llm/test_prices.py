@@ -1,0 +1,67 @@
+"""What tokens cost."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skill2env.errors import UserError
+from skill2env.llm.dialogue import TokenUsage
+from skill2env.llm.prices import DEFAULT_CONTEXT_TOKENS, Price, PriceTable
+
+COUNTS = st.integers(0, 10**7)
+
+
+def test_the_table_knows_public_models() -> None:
+    price = PriceTable().find("gpt-4o")
+    assert price is not None
+    assert price.micro_dollars(TokenUsage(1_000_000, 0)) == 2_500_000
+    assert price.micro_dollars(TokenUsage(1_000_000, 100_000, cached=1_000_000)) == 1_250_000 + 1_000_000
+    assert PriceTable().find("openai/gpt-4o") == price
+    assert PriceTable().context_tokens("gpt-4o") == 128_000
+
+
+def test_unknown_models_have_no_price() -> None:
+    assert PriceTable().find("no-such-model") is None
+    assert PriceTable().context_tokens("no-such-model") == DEFAULT_CONTEXT_TOKENS
+
+
+def test_ones_own_prices_win(tmp_path: Path) -> None:
+    file = tmp_path / "prices.toml"
+    file.write_text(
+        '["gpt-4o"]\ninput = 1\noutput = 2.5\n\n[mine]\ninput = 0\noutput = 0\ncontext_tokens = 4096\n'
+    )
+    table = PriceTable.load(file)
+    assert table.find("gpt-4o") == Price(1, 2.5)
+    assert table.find("openai/gpt-4o") == Price(1, 2.5)
+    assert table.context_tokens("mine") == 4096
+    assert table.find("claude-sonnet-4-5") is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[a]\ninput = 1\n", "output"),
+        ("[a]\ninput = 1\noutput = -1\n", "no price"),
+        ("[a]\ninput = true\noutput = 1\n", "no price"),
+        ("[a]\ninput = 1\noutput = 1\nouput = 2\n", "ouput"),
+        ("a = 1\n", "no table"),
+        ("[", "cannot be read"),
+    ],
+)
+def test_bad_tables(tmp_path: Path, text: str, says: str) -> None:
+    file = tmp_path / "prices.toml"
+    file.write_text(text)
+    with pytest.raises(UserError, match=says):
+        PriceTable.load(file)
+    with pytest.raises(UserError, match="cannot be read"):
+        PriceTable.load(tmp_path / "absent.toml")
+
+
+@given(COUNTS, COUNTS, COUNTS)
+def test_money_is_never_rounded_down(given_tokens: int, written: int, cached: int) -> None:
+    price = Price(0.15, 0.6, 0.075)
+    usage = TokenUsage(given_tokens + cached, written, cached)
+    exact = given_tokens * 15 + written * 60 + cached * 7.5
+    assert 0 <= price.micro_dollars(usage) - exact / 100 < 1.0001
