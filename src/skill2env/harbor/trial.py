@@ -54,6 +54,7 @@ def run_trial(
     offline: bool = False,
     timeouts: Timeouts | None = None,
     agent_kwargs: dict[str, Any] | None = None,
+    model: str = "",
     stages: Sequence[Stage] = (),
 ) -> TrialOutcome:
     """Run one trial to its end.
@@ -66,7 +67,8 @@ def run_trial(
         mode: ``shared`` or ``separate`` to run the verifier in that mode whatever the task asks for.
         offline: run without network whatever the task asks for.
         timeouts: limits that replace or cap the task's own.
-        agent_kwargs: options of an agent given by import path.
+        agent_kwargs: options of the agent.
+        model: the agent's model; passed on as it stands.
         stages: what to do where the verifier runs instead of one grading; `read_stages` tells what they left.
 
     Returns:
@@ -93,6 +95,7 @@ def run_trial(
             folder=folder,
             timeouts=timeouts or Timeouts(),
             agent_kwargs=agent_kwargs or {},
+            model=model,
             stages=stages,
         )
         _require_classes(config)
@@ -124,6 +127,7 @@ def _config(
     folder: Path,
     timeouts: Timeouts,
     agent_kwargs: dict[str, Any],
+    model: str,
     stages: Sequence[Stage],
 ) -> TrialConfig:
     by_path = ":" in agent
@@ -139,6 +143,9 @@ def _config(
             override_timeout_sec=timeouts.agent_sec,
             max_timeout_sec=timeouts.agent_cap_sec,
             kwargs=agent_kwargs,
+            model_name=model or None,
+            # Splitting the name imports a library that takes seconds, and agents of ours do it themselves.
+            skip_model_parsing=bool(model) and by_path,
         ),
         environment=environment.for_task(task_dir).to_config(),
         verifier_timeout_multiplier=max(1.0, gradings) if stages else None,
