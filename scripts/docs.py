@@ -136,7 +136,8 @@ def _settings_of(model: Any, prefix: str) -> Iterator[tuple[str, str, str]]:
         if hasattr(field.annotation, "model_fields"):
             yield from _settings_of(field.annotation, f"{prefix}{name}.")
             continue
-        default = field.default.value if isinstance(field.default, StrEnum) else field.default
+        default = field.get_default(call_default_factory=True)
+        default = default.value if isinstance(default, StrEnum) else default
         shown = "none" if default is None else json.dumps(default)
         text = texts.get(name, "")
         if isinstance(field.default, StrEnum):

@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
@@ -48,6 +48,23 @@ class AuthorConfig(Part):
     record_to: Path | None = None
     """Folder in which every finished session is stored, for ``recorded`` to replay; none stores nothing. Relative to
     the configuration file."""
+    api: str = ""
+    """Wire format of the model's endpoint: ``openai-chat``, ``openai-responses`` or ``anthropic``. Empty to choose by
+    the model's name."""
+    api_base: str = ""
+    """Address of the endpoint, ``http://HOST:PORT/v1``. Empty for the public one."""
+    key_variable: str = ""
+    """Environment variable that holds the key. Empty for ``OPENAI_API_KEY`` or ``ANTHROPIC_API_KEY``."""
+    prices: Path | None = None
+    """TOML file with prices of one's own, dollars per million tokens. Relative to the configuration file."""
+    network: Literal["no-network", "public", "allowlist"] = "no-network"
+    """Network of authoring sessions, through the logged proxy. Tasks never have one."""
+    hosts: tuple[str, ...] = ()
+    """Hosts that an ``allowlist`` opens."""
+    timeout_sec: float = Field(default=3600, gt=0)
+    """Longest authoring session, seconds."""
+    options: dict[str, Any] = Field(default_factory=dict[str, Any])
+    """Further options of an agent as Harbor takes them, such as ``max_turns``."""
 
 
 class PlanConfig(Part):
@@ -152,7 +169,7 @@ def load_config(path: Path | None = None, flags: Mapping[str, Any] | None = None
     tree = _read_toml(path) if path else {}
     section = tree.get("author")
     if path and isinstance(section, dict):
-        for key in ("recordings", "record_to"):
+        for key in ("recordings", "record_to", "prices"):
             folder = cast("dict[str, Any]", section).get(key)
             if isinstance(folder, str):
                 section[key] = str(path.parent / Path(folder).expanduser())

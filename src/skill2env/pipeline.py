@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from skill2env import __version__
-from skill2env.authors.protocol import identity_for, pinned_axes
+from skill2env.authors.protocol import AuthorFailed, identity_for, pinned_axes
 from skill2env.create import SessionNote
 from skill2env.create.freeze import freeze_digest
 from skill2env.create.outcome import CreateRejected
@@ -122,7 +122,8 @@ def _planned(batch: Batch, work: SkillWork, key: str) -> Plan:
             skill, work.path, batch.author, count=batch.config.plan.workflows, seed=batch.config.seed
         )
     except InfraError as error:
-        batch.note_session(replace(note, outcome=error.boundary.value), author)
+        used = error.usage if isinstance(error, AuthorFailed) else note.usage
+        batch.note_session(replace(note, usage=used, outcome=error.boundary.value), author)
         raise
     batch.note_session(replace(note, usage=plan.usage), author)
     return plan

@@ -132,9 +132,9 @@ class Batch:
             )
 
     def note_session(self, note: SessionNote, author: AuthorIdentity) -> None:
-        """Note a session and its cost; the cost of one that failed is unknown when its author has a model."""
+        """Note a session and its cost; that of one that failed without a bill is unknown if its author has a model."""
         usage = note.usage
-        if note.outcome != FINISHED and author.model:
+        if note.outcome != FINISHED and author.model and usage == Usage():
             usage = usage.model_copy(update={"micro_dollars": None})
         self.ledger.add_session(
             note.key,
@@ -322,5 +322,14 @@ def _make_author(config: RunConfig) -> Author:
         accept_stale=config.author.accept_stale,
         record_to=config.author.record_to,
         cache=cache_home() / "authors",
+        api=config.author.api,
+        api_base=config.author.api_base,
+        key_variable=config.author.key_variable,
+        prices=config.author.prices,
+        sandbox=config.sandbox.kind,
+        network=config.author.network,
+        hosts=config.author.hosts,
+        timeout_sec=config.author.timeout_sec,
+        options=config.author.options,
     )
     return make_author(config.author.name, settings)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from skill2env.errors import Boundary, InfraError
 from skill2env.records import (
     AuthorIdentity,
     Axes,
@@ -101,6 +102,16 @@ class CreateReply(Record):
     """Set when the author's own transport already found files that must not be taken; the candidate is rejected."""
     usage: Usage = Usage()
     messages: tuple[Message, ...] = ()
+
+
+class AuthorFailed(InfraError):
+    """A session failed for a reason that is not the skill's. `usage` is what it cost all the same."""
+
+    def __init__(
+        self, boundary: Boundary, message: str, *, usage: Usage, transient: bool, hint: str = ""
+    ) -> None:
+        super().__init__(boundary, message, hint=hint, transient=transient)
+        self.usage = usage
 
 
 @runtime_checkable

@@ -3,16 +3,19 @@
 An entry is a factory that takes `AuthorSettings` and returns an `Author`. It is imported only when it is asked for.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any
 
 from skill2env.authors.protocol import Author
 from skill2env.errors import UserError
 
 GROUP = "skill2env.authors"
+HARBOR_PREFIX = "harbor:"
+"""Before the name of any agent that Harbor knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +30,28 @@ class AuthorSettings:
     """Folder in which every finished session is stored."""
     cache: Path | None = None
     """Folder for expensive results that an author may reuse between runs."""
+    api: str = ""
+    """Wire format of the model's endpoint; empty to choose by the model's name."""
+    api_base: str = ""
+    """Address of the endpoint; empty for the public one."""
+    key_variable: str = ""
+    """Environment variable that holds the key; empty for the usual one."""
+    prices: Path | None = None
+    """Prices of one's own."""
+    sandbox: str = "auto"
+    """Where sessions run, as for trials."""
+    network: str = "no-network"
+    """Network of sessions: ``no-network``, ``public`` or ``allowlist``."""
+    hosts: tuple[str, ...] = ()
+    """For ``allowlist``."""
+    timeout_sec: float = 3600
+    """Longest session."""
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Further options of the agent, as Harbor takes them."""
 
 
 AUTHORS: dict[str, str] = {
+    "builtin": "skill2env.authors.agents:make_builtin",
     "code": "skill2env.authors.registry:make_code",
     "recorded": "skill2env.authors.registry:make_recorded",
     "scripted": "skill2env.authors.registry:make_scripted",
@@ -69,15 +91,10 @@ def names() -> tuple[str, ...]:
 
 
 def default_name(settings: AuthorSettings) -> str:
-    """The author when none is named: recordings when given, otherwise the skill's own code."""
+    """The author when none is named: recordings if given, the built-in agent for a model, else the skill's own code."""
     if settings.recordings is not None:
         return "recorded"
-    if settings.model:
-        raise UserError(
-            f"no author here can call the model {settings.model} yet",
-            hint="Leave the model out: skills that carry code are compiled without one.",
-        )
-    return "code"
+    return "builtin" if settings.model else "code"
 
 
 def make_author(name: str, settings: AuthorSettings) -> Author:
@@ -88,14 +105,21 @@ def make_author(name: str, settings: AuthorSettings) -> Author:
     """
     name = name or default_name(settings)
     points = {point.name: point for point in entry_points(group=GROUP)}
-    if name in AUTHORS:
+    if name.startswith(HARBOR_PREFIX):
+        from skill2env.authors.agents import make_harbor_agent
+
+        author = make_harbor_agent(name, settings)
+    elif name in AUTHORS:
         module, _, attribute = AUTHORS[name].partition(":")
         factory: Callable[[AuthorSettings], Author] = getattr(import_module(module), attribute)
+        author = factory(settings)
     elif name in points:
-        factory = points[name].load()
+        author = points[name].load()(settings)
     else:
-        raise UserError(f"no author is called {name!r}", hint=f"There are: {', '.join(names())}.")
-    author = factory(settings)
+        raise UserError(
+            f"no author is called {name!r}",
+            hint=f"There are: {', '.join(names())}, and {HARBOR_PREFIX}NAME for every agent of Harbor.",
+        )
     if settings.record_to is None:
         return author
     from skill2env.authors.record import RecordingAuthor

@@ -31,14 +31,36 @@ def compile(  # noqa: A001
     author: Annotated[
         str | None,
         typer.Option(
-            help="Who writes: 'recorded', 'code' ...", show_default="recorded with --recordings, else code"
+            help="Who writes: 'recorded', 'code', 'builtin', 'harbor:NAME' ...",
+            show_default="recorded with --recordings, builtin with --model, else code",
         ),
     ] = None,
     recordings: Annotated[Path | None, typer.Option(help="Folder of recorded sessions.")] = None,
     accept_stale: Annotated[
         bool, typer.Option("--accept-stale", help="Replay recordings of a skill that has changed since.")
     ] = False,
-    model: Annotated[str | None, typer.Option(help="Model of the author, as PROVIDER/MODEL.")] = None,
+    model: Annotated[str | None, typer.Option(help="Model of the author, as the endpoint knows it.")] = None,
+    api: Annotated[
+        str | None,
+        typer.Option(
+            help="Format of the endpoint: 'openai-chat', 'openai-responses', 'anthropic'.",
+            show_default="by the model's name",
+        ),
+    ] = None,
+    api_base: Annotated[
+        str | None,
+        typer.Option(help="Address of the endpoint, for a server of your own: http://HOST:PORT/v1."),
+    ] = None,
+    prices: Annotated[
+        Path | None, typer.Option(help="TOML file with your own prices, dollars per million tokens.")
+    ] = None,
+    author_network: Annotated[
+        str | None,
+        typer.Option(
+            help="Network of authoring sessions: 'no-network', 'public', 'allowlist'.",
+            show_default="no-network",
+        ),
+    ] = None,
     workflows: Annotated[
         int | None, typer.Option(help="Workflows asked for per skill.", show_default="3")
     ] = None,
@@ -97,6 +119,10 @@ def compile(  # noqa: A001
         "author.recordings": str(recordings) if recordings else None,
         "author.accept_stale": accept_stale or None,
         "author.model": model,
+        "author.api": api,
+        "author.api_base": api_base,
+        "author.prices": str(prices.absolute()) if prices else None,
+        "author.network": author_network,
         "plan.workflows": workflows,
         "plan.variants": variants,
         "seed": seed,

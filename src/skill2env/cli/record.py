@@ -24,7 +24,28 @@ def record(
     recordings: Annotated[
         Path | None, typer.Option(help="Folder that the author 'recorded' replays.")
     ] = None,
-    model: Annotated[str | None, typer.Option(help="Model of the author, as PROVIDER/MODEL.")] = None,
+    model: Annotated[str | None, typer.Option(help="Model of the author, as the endpoint knows it.")] = None,
+    api: Annotated[
+        str | None,
+        typer.Option(
+            help="Format of the endpoint: 'openai-chat', 'openai-responses', 'anthropic'.",
+            show_default="by the model's name",
+        ),
+    ] = None,
+    api_base: Annotated[
+        str | None,
+        typer.Option(help="Address of the endpoint, for a server of your own: http://HOST:PORT/v1."),
+    ] = None,
+    prices: Annotated[
+        Path | None, typer.Option(help="TOML file with your own prices, dollars per million tokens.")
+    ] = None,
+    author_network: Annotated[
+        str | None,
+        typer.Option(
+            help="Network of authoring sessions: 'no-network', 'public', 'allowlist'.",
+            show_default="no-network",
+        ),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Dataset folder for what is accepted.", show_default="TO-dataset")
     ] = None,
@@ -73,6 +94,10 @@ def record(
         "author.recordings": str(recordings) if recordings else None,
         "author.record_to": str(target),
         "author.model": model,
+        "author.api": api,
+        "author.api_base": api_base,
+        "author.prices": str(prices.absolute()) if prices else None,
+        "author.network": author_network,
         "plan.workflows": workflows,
         "plan.variants": variants,
         "seed": seed,

@@ -5,7 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from skill2env.authors.protocol import Author, CreateReply, CreateRequest, identity_for
+from skill2env.authors.protocol import (
+    Author,
+    AuthorFailed,
+    CreateReply,
+    CreateRequest,
+    identity_for,
+)
 from skill2env.authors.staging import lay_out, stage_source
 from skill2env.authors.workspace import DEFAULT_LIMITS, CollectLimits, TakenFile, collect
 from skill2env.create.cache import PhaseCache, SessionResult, file_lines
@@ -70,7 +76,8 @@ class Desk:
         try:
             result = self._hold(given, folder)
         except InfraError as error:
-            self.host.note_session(replace(note, outcome=error.boundary.value))
+            used = error.usage if isinstance(error, AuthorFailed) else note.usage
+            self.host.note_session(replace(note, usage=used, outcome=error.boundary.value))
             raise
         self.cache.put(key, result, folder / "files")
         self.host.note_session(replace(note, usage=result.reply.usage))

@@ -1,0 +1,217 @@
+"""An author that is an agent: each session is one Harbor trial in a sandbox of its own.
+
+`AgentAuthor` drives the built-in agent or any that Harbor knows, unchanged. The agent never sees the host, another
+skill or, when it runs on the host, a key. What it leaves is collected defensively, and only when it said that it was
+done.
+"""
+
+import math
+import shutil
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from skill2env import __version__
+from skill2env.authors.agent_task import DONE, PLAN_FILE, WORKSPACE, Room, stage_task
+from skill2env.authors.protocol import (
+    AuthorFailed,
+    CreateReply,
+    CreateRequest,
+    Message,
+    PlanReply,
+    PlanRequest,
+)
+from skill2env.authors.staging import lay_out, read_inside, stage_source
+from skill2env.authors.workspace import CollectLimits, collect
+from skill2env.errors import Boundary, boundary
+from skill2env.harbor.limits import Timeouts
+from skill2env.harbor.outcome import TrialOutcome
+from skill2env.harbor.sandboxes import SandboxChoice
+from skill2env.harbor.session import AgentReport, Failed, read_report
+from skill2env.harbor.trial import run_trial
+from skill2env.llm.dialogue import TokenUsage
+from skill2env.llm.prices import PriceTable
+from skill2env.records import AuthorIdentity, Skipped, SkipReason, Usage, digest_of
+
+BUILTIN = "builtin"
+HARBOR_PREFIX = "harbor:"
+_COLLECT = CollectLimits(max_files=4000, max_total_bytes=128 * 2**20)
+"""The workspace holds what the session was given as well; the stage applies the limits on what it may add."""
+_MAX_PLAN_BYTES = 4 * 2**20
+_BOUNDARIES = {"provider": Boundary.PROVIDER, "machine": Boundary.SANDBOX, "agent": Boundary.AUTHOR}
+
+
+@dataclass(frozen=True)
+class AgentAuthor:
+    """Plans and creates with an agent."""
+
+    name: str
+    """``builtin`` or ``harbor:NAME``."""
+    agent: str
+    """As ``run_trial`` takes it: a name of Harbor's, or an import path."""
+    model: str
+    sandbox: Callable[[], SandboxChoice]
+    """Where sessions run; called once per session."""
+    base: Callable[[], str]
+    """Reference of the image that sessions work in."""
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Of the agent; everything in it that determines output is part of the identity."""
+    silent: frozenset[str] = frozenset()
+    """Names of `options` that never change what is written: addresses, retries, prices."""
+    room: Room = Room()  # noqa: RUF009  # frozen
+    prices: PriceTable = field(default_factory=PriceTable)
+
+    @property
+    def identity(self) -> AuthorIdentity:
+        """Who writes. Models are not deterministic: equal identities mean equal instructions, and sessions are kept."""
+        determining = {key: value for key, value in self.options.items() if key not in self.silent}
+        return AuthorIdentity(
+            name=self.name,
+            model=self.model,
+            version=__version__,
+            digest=digest_of(
+                {"options": determining, "network": self.room.network, "hosts": list(self.room.hosts)}
+            ),
+        )
+
+    def plan(self, request: PlanRequest) -> PlanReply:
+        """See `Author.plan`.
+
+        Raises:
+            AuthorFailed: the provider, the sandbox or the agent program failed.
+        """
+        with _scratch() as scratch:
+            workspace = scratch / "workspace"
+            stage_source(request.skill, request.skill_dir, workspace / "source")
+            outcome, report, usage = self._session(scratch, workspace, request.prompt, plan=True)
+            said = _messages(report)
+            skipped = self._ended(outcome, report, usage)
+            text = "" if skipped else _plan_text(outcome, report)
+        return PlanReply(text=text, skipped=skipped, usage=usage, messages=said)
+
+    def create(self, request: CreateRequest) -> CreateReply:
+        """See `Author.create`; the workspace's ``task/`` is replaced by what the session left.
+
+        Raises:
+            AuthorFailed: as for `plan`.
+        """
+        with _scratch() as scratch:
+            outcome, report, usage = self._session(scratch, request.workspace, request.prompt, plan=False)
+            skipped = self._ended(outcome, report, usage)
+            if skipped is not None:
+                return CreateReply(skipped=skipped, usage=usage, messages=_messages(report))
+            taken = collect(_delivered(outcome), scratch / "taken", _COLLECT)
+            if not taken.refusals:
+                target = request.workspace / "task"
+                with boundary(Boundary.STORAGE, f"replacing {target}"):
+                    shutil.rmtree(target)
+                lay_out(taken.files, scratch / "taken", target)
+        refused = taken.refusals[0] if taken.refusals else None
+        return CreateReply(refused=refused, usage=usage, messages=_messages(report))
+
+    def _session(
+        self, scratch: Path, workspace: Path, prompt: str, *, plan: bool
+    ) -> tuple[TrialOutcome, AgentReport, Usage]:
+        task = scratch / "session"
+        stage_task(task, workspace, prompt=prompt, base=self.base(), room=self.room, plan=plan)
+        outcome = run_trial(
+            task,
+            self.agent,
+            environment=self.sandbox(),
+            trials_dir=scratch / "trials",
+            timeouts=Timeouts(agent_sec=self.room.timeout_sec),
+            agent_kwargs=dict(self.options),
+            model=self.model,
+        )
+        report = read_report(outcome)
+        return outcome, report, self._usage(report)
+
+    def _usage(self, report: AgentReport) -> Usage:
+        """Cost as the agent says, else by the price table; an agent that says 0 for tokens that it used knows none."""
+        tokens = TokenUsage(report.input_tokens, report.output_tokens, report.cached_tokens)
+        used = bool(tokens.input or tokens.output)
+        price = self.prices.find(self.model)
+        cost: int | None = None
+        if price is not None:
+            cost = price.micro_dollars(tokens)
+        elif report.cost_usd or not used:
+            cost = math.ceil((report.cost_usd or 0) * 1e6)
+        return Usage(
+            model=self.model,
+            input_tokens=tokens.input,
+            output_tokens=tokens.output,
+            cached_tokens=tokens.cached,
+            micro_dollars=cost,
+            turns=report.turns,
+        )
+
+    def _ended(self, outcome: TrialOutcome, report: AgentReport, usage: Usage) -> Skipped | None:
+        """None when there is something to take, a skip when the author failed; raises when others failed."""
+        failed = report.failed
+        if failed is not None and failed.whose in _BOUNDARIES:
+            raise AuthorFailed(
+                _BOUNDARIES[failed.whose],
+                failed.message,
+                usage=usage,
+                transient=failed.transient,
+                hint=_hint(failed),
+            )
+        if failed is not None:
+            why = (
+                "declined" if failed.whose == "declined" else f"needed more than {self.room.timeout_sec:g} s"
+            )
+            return Skipped(
+                reason=SkipReason.AUTHOR_GAVE_UP, detail=f"the author {why}: {failed.message}"[:500]
+            )
+        if not _is_done(outcome):
+            end = f" ({report.stop})" if report.stop else ""
+            return Skipped(
+                reason=SkipReason.AUTHOR_GAVE_UP,
+                detail=f"the session ended{end} without saying that it was done: {report.summary}"[:500],
+            )
+        return None
+
+
+@contextmanager
+def _scratch() -> Generator[Path]:
+    """A folder of one session, removed with everything in it, however it ends."""
+    with boundary(Boundary.STORAGE, "making a folder for an authoring session"):
+        folder = TemporaryDirectory(prefix="skill2env-author-", ignore_cleanup_errors=True)
+    with folder as path:
+        yield Path(path)
+
+
+def _delivered(outcome: TrialOutcome) -> Path:
+    return outcome.artifacts / WORKSPACE.lstrip("/") / "task"
+
+
+def _is_done(outcome: TrialOutcome) -> bool:
+    try:
+        mark = read_inside(outcome.artifacts, DONE.lstrip("/"), limit=4096)
+    except OSError:
+        return False
+    return mark[:4] == b"done"
+
+
+def _plan_text(outcome: TrialOutcome, report: AgentReport) -> str:
+    """The answer in its file, else what the agent said last."""
+    try:
+        data = read_inside(_delivered(outcome), PLAN_FILE, limit=_MAX_PLAN_BYTES)
+    except OSError:
+        return report.summary
+    return data.decode("utf-8", errors="replace")
+
+
+def _messages(report: AgentReport) -> tuple[Message, ...]:
+    return tuple(Message(role=role, text=text) for role, text in report.messages)
+
+
+def _hint(failed: Failed) -> str:
+    if failed.whose == "provider":
+        return "check model, key and address (--model, --api-base); finished sessions are kept, run again to go on"
+    if failed.whose == "agent":
+        return "try the agent by itself with `harbor run`, or choose another author"
+    return ""

@@ -1,0 +1,87 @@
+"""The authors that are agents: the built-in one, and every one that Harbor knows."""
+
+from functools import cache
+from typing import Any
+
+from skill2env.authors.agent import AgentAuthor
+from skill2env.authors.agent_task import Room
+from skill2env.authors.registry import HARBOR_PREFIX, AuthorSettings
+from skill2env.errors import UserError
+from skill2env.harbor.sandboxes import SandboxChoice, choose_sandbox
+from skill2env.llm.prices import PriceTable
+from skill2env.llm.settings import model_settings, read_key
+
+_SILENT = frozenset({"api_base", "key_variable", "prices", "attempts", "stall_sec", "stream"})
+_TOOLS_OFFLINE = ("bash", "read_file", "write_file", "edit_file")
+
+
+def make_builtin(settings: AuthorSettings) -> AgentAuthor:
+    """The built-in agent with a model.
+
+    Raises:
+        UserError: no model, no key, or settings that are wrong.
+    """
+    if not settings.model:
+        raise UserError("the builtin author needs a model", hint="give one with --model NAME")
+    model = model_settings(
+        settings.model, api=settings.api, base_url=settings.api_base, key_variable=settings.key_variable
+    )
+    read_key(model)
+    options: dict[str, Any] = {
+        "api": model.api.value,
+        "api_base": settings.api_base,
+        "key_variable": settings.key_variable,
+        "prices": str(settings.prices) if settings.prices else "",
+        **({"tools": _TOOLS_OFFLINE} if settings.network == "no-network" else {}),
+        **settings.options,
+    }
+    from skill2env.harbor.builtin import BUILTIN_AGENT
+
+    return _author(
+        "builtin", BUILTIN_AGENT, model.name, settings, {k: v for k, v in options.items() if v != ""}
+    )
+
+
+def make_harbor_agent(name: str, settings: AuthorSettings) -> AgentAuthor:
+    """An agent of Harbor's, unchanged; its own options say how it is called.
+
+    Raises:
+        UserError: Harbor knows no such agent.
+    """
+    from skill2env.harbor.agent_names import agent_names
+
+    wanted = name.removeprefix(HARBOR_PREFIX)
+    known = agent_names()
+    if ":" not in wanted and wanted not in known:
+        raise UserError(f"Harbor knows no agent {wanted!r}", hint=f"there are: {', '.join(known)}")
+    options: dict[str, Any] = {
+        **({"api_base": settings.api_base} if settings.api_base else {}),
+        **settings.options,
+    }
+    return _author(name, wanted, settings.model, settings, options)
+
+
+def _author(
+    name: str, agent: str, model: str, settings: AuthorSettings, options: dict[str, Any]
+) -> AgentAuthor:
+    @cache
+    def sandbox() -> SandboxChoice:
+        return choose_sandbox(settings.sandbox)
+
+    def base() -> str:
+        from skill2env.sandbox.catalog import DEFAULT_BASE
+        from skill2env.sandbox.containers import ensure_base
+
+        return ensure_base(DEFAULT_BASE).reference
+
+    return AgentAuthor(
+        name=name,
+        agent=agent,
+        model=model,
+        sandbox=sandbox,
+        base=base,
+        options=options,
+        silent=_SILENT,
+        room=Room(timeout_sec=settings.timeout_sec, network=settings.network, hosts=settings.hosts),
+        prices=PriceTable.load(settings.prices) if settings.prices else PriceTable(),
+    )

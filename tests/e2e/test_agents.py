@@ -1,0 +1,108 @@
+"""From a skill to an accepted task by way of a real agent, with a scripted model behind a socket."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from skill2env.authors.demo_script import demo_script
+from skill2env.ingest import load_skill
+from skill2env.llm.script import Fault, ScriptedFault
+from skill2env.llm.scripted_server import ScriptedServer, scripted_server
+from skill2env.records import Phase
+
+pytestmark = pytest.mark.sandbox
+
+
+def arguments(shell: Any, server: ScriptedServer, *extra: object) -> list[object]:
+    return [
+        "compile", shell.folder / "skills" / "cafe", "--model", "scripted", "--api-base", server.base_url,
+        "--out", "out/made", "--workflows", 1, "--allow-degraded", "--json", *extra,
+    ]  # fmt: skip
+
+
+def prices(folder: Path) -> Path:
+    file = folder / "prices.toml"
+    file.write_text("[scripted]\ninput = 1\noutput = 4\n")
+    return file
+
+
+def test_plan_contract_seal_solution_accepted(shell: Any) -> None:
+    skill = load_skill(shell.folder / "skills" / "cafe")
+    with scripted_server(demo_script(skill)) as server:
+        told = json.loads(shell(*arguments(shell, server, "--prices", prices(shell.folder))).stdout)
+        asked = len(server.requests)
+        assert told["counts"]["published"] == 1
+        assert told["spend"]["sessions"] == 3
+        assert told["spend"]["input_tokens"] > 1000
+        assert told["spend"]["micro_dollars"] > 0
+        again = json.loads(shell(*arguments(shell, server, "--prices", prices(shell.folder))).stdout)
+        assert again["counts"]["published"] == 1
+        assert len(server.requests) == asked == 12, "nothing finished is asked for again"
+    (task,) = (shell.folder / "out/made").glob("*/task.toml")
+    assert 'name = "builtin"' in task.read_text()
+    seen = [json.dumps(item.body) for item in server.requests]
+    assert all("cafe" in text or "ledger" in text for text in seen)
+    assert "tests/grade.py" in seen[9], "an informed solution session sees the tests"
+    shell("run", "audit", "out/runs/made")
+
+
+def test_a_blind_solution_never_sees_the_tests(shell: Any) -> None:
+    skill = load_skill(shell.folder / "skills" / "cafe")
+    with scripted_server(demo_script(skill)) as server:
+        told = json.loads(shell(*arguments(shell, server, "--solution", "blind")).stdout)
+    assert told["counts"]["published"] == 1
+    solving = [json.dumps(item.body) for item in server.requests if "# Solution:" in json.dumps(item.body)]
+    assert len(solving) == 4
+    assert not any("/workspace/task/tests" in text for text in solving)
+
+
+TRANSIENT = (Fault.RATE_LIMIT, Fault.SERVER, Fault.CUT, Fault.BROKEN_JSON)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("phase", [Phase.PLAN, Phase.CONTRACT, Phase.SOLUTION])
+@pytest.mark.parametrize("fault", TRANSIENT, ids=lambda fault: fault.value)
+def test_a_passing_fault_changes_nothing(shell: Any, phase: Phase, fault: Fault) -> None:
+    skill = load_skill(shell.folder / "skills" / "cafe")
+    faults = {phase: (ScriptedFault(kind=fault, reply=1),)}
+    with scripted_server(demo_script(skill, faults=faults)) as server:
+        told = json.loads(shell(*arguments(shell, server)).stdout)
+    assert told["counts"]["published"] == 1
+    assert told["spend"]["sessions"] == 3
+    assert len(server.requests) == 13
+
+
+@pytest.mark.parametrize("phase", [Phase.PLAN, Phase.CONTRACT, Phase.SOLUTION])
+def test_a_lasting_fault_is_pending_and_nothing_is_paid_twice(shell: Any, phase: Phase) -> None:
+    skill = load_skill(shell.folder / "skills" / "cafe")
+    faults = {phase: (ScriptedFault(kind=Fault.UNAUTHORISED, reply=1),)}
+    with scripted_server(demo_script(skill, faults=faults)) as server:
+        failed = shell(*arguments(shell, server), code=3)
+        assert "provider" in failed.stdout + failed.stderr
+        before = len(server.requests)
+        told = json.loads(shell(*arguments(shell, server)).stdout)
+    assert told["counts"]["published"] == 1
+    done_before = {Phase.PLAN: 0, Phase.CONTRACT: 4, Phase.SOLUTION: 8}[phase]
+    assert before == done_before + 2
+    assert len(server.requests) - before == 12 - done_before, "finished sessions are kept"
+
+
+def test_an_author_that_refuses_gives_up(shell: Any) -> None:
+    skill = load_skill(shell.folder / "skills" / "cafe")
+    faults = {Phase.CONTRACT: (ScriptedFault(kind=Fault.REFUSAL, reply=1),)}
+    with scripted_server(demo_script(skill, faults=faults)) as server:
+        told = json.loads(shell(*arguments(shell, server)).stdout)
+    assert told["counts"]["skipped"] == 1
+    assert told["reasons"][0]["reason"] == "author_gave_up"
+
+
+def test_no_model_and_no_key(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    base = ["compile", shell.folder / "skills" / "cafe", "--out", "out/made"]
+    assert "OPENAI_API_KEY is not set" in shell(*base, "--model", "gpt-x", code=2).stderr
+    assert "needs a model" in shell(*base, "--author", "builtin", code=2).stderr
+    unknown = shell(*base, "--author", "harbor:nobody", "--model", "m", code=2).stderr
+    assert "Harbor knows no agent 'nobody'" in unknown
+    assert "terminus-2" in unknown
