@@ -63,6 +63,9 @@ class AuthorConfig(Part):
     """Hosts that an ``allowlist`` opens."""
     timeout_sec: float = Field(default=3600, gt=0)
     """Longest authoring session, seconds."""
+    agent_dockerfile: Path | None = None
+    """Dockerfile (``FROM task``) that puts a command-line agent into the session's image. Relative to the configuration
+    file."""
     options: dict[str, Any] = Field(default_factory=dict[str, Any])
     """Further options of an agent as Harbor takes them, such as ``max_turns``."""
 
@@ -169,7 +172,7 @@ def load_config(path: Path | None = None, flags: Mapping[str, Any] | None = None
     tree = _read_toml(path) if path else {}
     section = tree.get("author")
     if path and isinstance(section, dict):
-        for key in ("recordings", "record_to", "prices"):
+        for key in ("recordings", "record_to", "prices", "agent_dockerfile"):
             folder = cast("dict[str, Any]", section).get(key)
             if isinstance(folder, str):
                 section[key] = str(path.parent / Path(folder).expanduser())

@@ -330,6 +330,7 @@ def _make_author(config: RunConfig) -> Author:
         network=config.author.network,
         hosts=config.author.hosts,
         timeout_sec=config.author.timeout_sec,
+        agent_dockerfile=config.author.agent_dockerfile,
         options=config.author.options,
     )
     return make_author(config.author.name, settings)

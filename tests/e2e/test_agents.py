@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from skill2env.authors.demo_script import demo_script
+from skill2env.authors.demo_script import bash_style, demo_script, terminal_style
 from skill2env.ingest import load_skill
 from skill2env.llm.script import Fault, ScriptedFault
 from skill2env.llm.scripted_server import ScriptedServer, scripted_server
@@ -96,6 +96,32 @@ def test_an_author_that_refuses_gives_up(shell: Any) -> None:
         told = json.loads(shell(*arguments(shell, server)).stdout)
     assert told["counts"]["skipped"] == 1
     assert told["reasons"][0]["reason"] == "author_gave_up"
+
+
+def test_terminus_2_unchanged(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-scripted")
+    skill = load_skill(shell.folder / "skills" / "cafe")
+    with scripted_server(demo_script(skill, style=terminal_style)) as server:
+        run = arguments(shell, server, "--author", "harbor:terminus-2", "--model", "openai/scripted")
+        told = json.loads(shell(*run).stdout)
+    assert told["counts"]["published"] == 1
+    assert told["spend"]["input_tokens"] > 1000
+
+
+def test_an_agent_inside_reaches_its_model_through_the_proxy(
+    shell: Any, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The fake of codex and its kind: installed in the image, called by Harbor as the real one is."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-scripted")
+    skill = load_skill(shell.folder / "skills" / "cafe")
+    with scripted_server(demo_script(skill, style=bash_style)) as server:
+        run = arguments(
+            shell, server, "--author", "harbor:mini-swe-agent", "--model", "openai/scripted",
+            "--agent-dockerfile", repository / "tests/data/fake-agent/Dockerfile",
+        )  # fmt: skip
+        told = json.loads(shell(*run).stdout)
+        assert len(server.requests) == 9
+    assert told["counts"]["published"] == 1
 
 
 def test_no_model_and_no_key(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:

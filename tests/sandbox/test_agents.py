@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from skill2env.authors.scripted_model import Call, ScriptedModel, Turn
+from skill2env.llm.script import ScriptedCall, ScriptedReply, in_turn
+from skill2env.llm.scripted_server import ScriptedServer, scripted_server
 from skill2env.sandbox.agent_image import AgentImageFailed
 from skill2env.sandbox.identity import current_identity
 from skill2env.sandbox.images import add_agent, build_image
@@ -69,7 +70,7 @@ def run(task: Path, tmp_path: Path, repository: Path) -> Run:
     """Runs one of Harbor's agents on the task with a model; gives the trial's result and folder."""
 
     def start(
-        agent: str, model: ScriptedModel, *more: str, environment: str = "NamespaceEnvironment"
+        agent: str, model: ScriptedServer, *more: str, environment: str = "NamespaceEnvironment"
     ) -> tuple[dict[str, Any], Path]:
         jobs = tmp_path / "jobs"
         command: Sequence[str] = (
@@ -77,7 +78,7 @@ def run(task: Path, tmp_path: Path, repository: Path) -> Run:
             "-m", "openai/scripted", "-e", f"skill2env.sandbox:{environment}", "--jobs-dir", str(jobs),
             "--job-name", "job", "--ek", f'private_hosts=["127.0.0.1:{model.port}"]', *more,
         )  # fmt: skip
-        env = {**os.environ, "OPENAI_BASE_URL": model.url, "OPENAI_API_KEY": "sk-scripted"}
+        env = {**os.environ, "OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "sk-scripted"}
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=900, check=False, cwd=repository, env=env
         )
@@ -104,14 +105,14 @@ def hosts(folder: Path) -> set[tuple[str, str]]:
 )
 def test_a_command_line_agent_reaches_its_model_and_nothing_else(run: Run, environment: str) -> None:
     look = "python3 -c \"import urllib.request as u; u.urlopen('http://example.org/')\" 2>&1 | tail -n 1"
-    turns = (Turn("", (Call("bash", {"command": f"{WRITE}; echo $FAKE_AGENT; {look}"}),)), Turn("over"))
-    with ScriptedModel(turns) as model:
+    turns = (calling("bash", command=f"{WRITE}; echo $FAKE_AGENT; {look}"), ScriptedReply(text="over"))
+    with scripted_server(in_turn(*turns)) as model:
         file = DATA / "fake-agent/Dockerfile"
         options = ("--ak", "skip_install=true", "--ek", f"agent_dockerfile={file}")
         result, folder = run("mini-swe-agent", model, *options, environment=environment)
         assert rewards(result) == {"reward": 1.0}
-        assert model.left == 0
-        told = model.asked[1].body["messages"]
+        assert len(model.requests) == len(turns)
+        told = model.requests[1].body["messages"]
     assert told[0]["content"].startswith("Write the word done")
     assert told[2]["content"].startswith("here\n")
     assert told[2]["content"].endswith("HTTP Error 403: Forbidden\n")
@@ -122,25 +123,32 @@ def test_a_command_line_agent_reaches_its_model_and_nothing_else(run: Run, envir
 
 
 def test_an_agent_that_installs_itself_finds_no_network(run: Run) -> None:
-    with ScriptedModel(()) as model:
+    with scripted_server(in_turn(ScriptedReply(text="over"))) as model:
         result, _ = run("mini-swe-agent", model)
         told = result["exception_info"]["exception_message"]
         assert "Command failed (exit 100): apt-get update && apt-get install" in told
-        assert model.asked == []
+        assert model.requests == []
 
 
-def keys(*lines: str, over: bool = False) -> Turn:
+def calling(tool: str, **arguments: str) -> ScriptedReply:
+    """A turn that uses a tool."""
+    return ScriptedReply(calls=(ScriptedCall(name=tool, arguments=dict(arguments)),))
+
+
+def keys(*lines: str, over: bool = False) -> ScriptedReply:
     """What terminus-2 expects: lines to type."""
     commands = [{"keystrokes": f"{line}\n", "duration": 2.0} for line in lines]
-    return Turn(json.dumps({"analysis": "", "plan": "", "commands": commands, "task_complete": over}))
+    return ScriptedReply(
+        text=json.dumps({"analysis": "", "plan": "", "commands": commands, "task_complete": over})
+    )
 
 
 def test_terminus_2_types_into_a_terminal(run: Run) -> None:
     turns = (keys(WRITE, "cat answer.txt | tr d D"), keys(over=True), keys(over=True))
-    with ScriptedModel(turns) as model:
+    with scripted_server(in_turn(*turns)) as model:
         result, folder = run("terminus-2", model, "--ak", "record_terminal_session=false")
         assert rewards(result) == {"reward": 1.0}
-        assert "\nDone\n" in model.asked[1].body["messages"][-1]["content"]
+        assert "\nDone\n" in model.requests[1].body["messages"][-1]["content"]
     assert not list(folder.glob("network-*.jsonl")), (
         "the model is asked from the host: the trial stayed offline"
     )
@@ -171,11 +179,11 @@ def test_skills_of_the_task_and_of_the_agent(run: Run, task: Path, tmp_path: Pat
     look = "$(tail -qn 1 /skills/*/SKILL.md; for one in /skills/*/scripts/run.sh; do $one; done)"
     says = "Body of bake.\nBody of fry.\nran bake\nran fry"
     turns = (keys(f'test "{look}" = ${says!r} && {WRITE}'), keys(over=True), keys(over=True))
-    with ScriptedModel(turns) as model:
+    with scripted_server(in_turn(*turns)) as model:
         options = ("--ak", "record_terminal_session=false", "--skill", str(tmp_path / "skills/fry"))
         result, _ = run("terminus-2", model, *options)
         assert rewards(result) == {"reward": 1.0}
-        prompt = str(model.asked[0].body["messages"][-1]["content"])
+        prompt = str(model.requests[0].body["messages"][-1]["content"])
     for name in ("bake", "fry"):
         assert f"<location>/skills/{name}/SKILL.md</location>" in prompt
         assert f"<description>How to {name}.</description>" in prompt
@@ -190,20 +198,20 @@ def test_skills_of_the_task_and_of_the_agent(run: Run, task: Path, tmp_path: Pat
         (
             "mini-swe-agent",
             (
-                Turn("I write it.", (Call("bash", {"command": WRITE}),)),
-                Turn("Over.", (Call("bash", {"command": "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"}),)),
+                calling("bash", command=WRITE),
+                calling("bash", command="echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"),
             ),
         ),
-        ("codex", (Turn("", (Call("exec_command", {"cmd": WRITE}),)), Turn("Over."))),
+        ("codex", (calling("exec_command", cmd=WRITE), ScriptedReply(text="Over."))),
     ],
 )
-def test_the_real_ones(run: Run, repository: Path, agent: str, turns: tuple[Turn, ...]) -> None:
+def test_the_real_ones(run: Run, repository: Path, agent: str, turns: tuple[ScriptedReply, ...]) -> None:
     file = repository / "examples/agents" / agent / "Dockerfile"
-    with ScriptedModel(turns) as model:
+    with scripted_server(in_turn(*turns)) as model:
         result, folder = run(agent, model, "--ak", "skip_install=true", "--ek", f"agent_dockerfile={file}")
         assert rewards(result) == {"reward": 1.0}
-        assert model.left == 0
-        assert {asked.key for asked in model.asked} == {"sk-scripted"}
+        assert len(model.requests) == len(turns)
+        assert {seen.headers["authorization"] for seen in model.requests} == {"Bearer sk-scripted"}
     assert {host for host, verdict in hosts(folder) if verdict != "refused"} == {"127.0.0.1"}
 
 

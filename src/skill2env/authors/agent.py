@@ -57,6 +57,8 @@ class AgentAuthor:
     """Where sessions run; called once per session."""
     base: Callable[[], str]
     """Reference of the image that sessions work in."""
+    base_url: str = ""
+    """Address of the endpoint, for agents whose connection Harbor resolves."""
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Of the agent; everything in it that determines output is part of the identity."""
     silent: frozenset[str] = frozenset()
@@ -125,6 +127,7 @@ class AgentAuthor:
             timeouts=Timeouts(agent_sec=self.room.timeout_sec),
             agent_kwargs=dict(self.options),
             model=self.model,
+            base_url=self.base_url,
         )
         report = read_report(outcome)
         return outcome, report, self._usage(report)

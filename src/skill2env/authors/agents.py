@@ -1,7 +1,9 @@
 """The authors that are agents: the built-in one, and every one that Harbor knows."""
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
+from urllib.parse import urlsplit
 
 from skill2env.authors.agent import AgentAuthor
 from skill2env.authors.agent_task import Room
@@ -11,6 +13,18 @@ from skill2env.harbor.sandboxes import SandboxChoice, choose_sandbox
 from skill2env.llm.prices import PriceTable
 from skill2env.llm.settings import model_settings, read_key
 
+_ON_THE_HOST: dict[str, dict[str, Any]] = {
+    # A recording of the terminal corrupts long input, and the other limits have no end of their own.
+    "terminus-2": {
+        "record_terminal_session": False,
+        "suppress_max_turns_warning": True,
+        "max_turns": 200,
+        "llm_kwargs": {"timeout": 180, "max_retries": 0},
+    },
+    "dspy-rlm": {},
+    "computer-1": {},
+}
+"""Agents of Harbor's that call their model from the host, with options under which they end and write true bytes."""
 _SILENT = frozenset({"api_base", "key_variable", "prices", "attempts", "stall_sec", "stream"})
 _TOOLS_OFFLINE = ("bash", "read_file", "write_file", "edit_file")
 
@@ -54,11 +68,35 @@ def make_harbor_agent(name: str, settings: AuthorSettings) -> AgentAuthor:
     known = agent_names()
     if ":" not in wanted and wanted not in known:
         raise UserError(f"Harbor knows no agent {wanted!r}", hint=f"there are: {', '.join(known)}")
-    options: dict[str, Any] = {
-        **({"api_base": settings.api_base} if settings.api_base else {}),
-        **settings.options,
-    }
-    return _author(name, wanted, settings.model, settings, options)
+    if wanted in _ON_THE_HOST:
+        base = {"api_base": settings.api_base} if settings.api_base else {}
+        options = {**_ON_THE_HOST[wanted], **base, **settings.options}
+        return _author(name, wanted, settings.model, settings, options)
+    prebuilt = {"skip_install": True} if settings.agent_dockerfile else {}
+    made = _author(name, wanted, settings.model, settings, {**prebuilt, **settings.options})
+    return replace(made, base_url=settings.api_base, sandbox=cache(lambda: _with_agent(settings)))
+
+
+def _with_agent(settings: AuthorSettings) -> SandboxChoice:
+    """The sandbox of an agent that runs inside: its own image on ours, and the way to a model of this machine."""
+    choice = choose_sandbox(settings.sandbox)
+    more: dict[str, Any] = {}
+    if settings.agent_dockerfile:
+        more["agent_dockerfile"] = str(settings.agent_dockerfile)
+    parts = urlsplit(settings.api_base)
+    if parts.hostname and _is_this_machine(parts.hostname):
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        more["private_hosts"] = [f"{parts.hostname}:{port}"]
+    if more and not choice.import_path:
+        raise UserError(
+            f"the sandbox {choice.name} cannot take an agent's image or a model of this machine",
+            hint="use --sandbox namespace, docker or podman, which are ours",
+        )
+    return replace(choice, kwargs={**choice.kwargs, **more})
+
+
+def _is_this_machine(host: str) -> bool:
+    return host in {"localhost", "::1"} or host.startswith("127.")
 
 
 def _author(

@@ -46,6 +46,8 @@ class AuthorSettings:
     """For ``allowlist``."""
     timeout_sec: float = 3600
     """Longest session."""
+    agent_dockerfile: Path | None = None
+    """Dockerfile that puts an agent on top of the session's image, for agents that run inside."""
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Further options of the agent, as Harbor takes them."""
 

@@ -39,6 +39,9 @@ def record(
     prices: Annotated[
         Path | None, typer.Option(help="TOML file with your own prices, dollars per million tokens.")
     ] = None,
+    agent_dockerfile: Annotated[
+        Path | None, typer.Option(help="Dockerfile of a command-line agent, on top of the session's image.")
+    ] = None,
     author_network: Annotated[
         str | None,
         typer.Option(
@@ -98,6 +101,7 @@ def record(
         "author.api_base": api_base,
         "author.prices": str(prices.absolute()) if prices else None,
         "author.network": author_network,
+        "author.agent_dockerfile": str(agent_dockerfile.absolute()) if agent_dockerfile else None,
         "plan.workflows": workflows,
         "plan.variants": variants,
         "seed": seed,

@@ -55,6 +55,7 @@ def run_trial(
     timeouts: Timeouts | None = None,
     agent_kwargs: dict[str, Any] | None = None,
     model: str = "",
+    base_url: str = "",
     stages: Sequence[Stage] = (),
 ) -> TrialOutcome:
     """Run one trial to its end.
@@ -69,6 +70,7 @@ def run_trial(
         timeouts: limits that replace or cap the task's own.
         agent_kwargs: options of the agent.
         model: the agent's model; passed on as it stands.
+        base_url: address of the model's endpoint, for agents whose connection Harbor resolves.
         stages: what to do where the verifier runs instead of one grading; `read_stages` tells what they left.
 
     Returns:
@@ -96,6 +98,7 @@ def run_trial(
             timeouts=timeouts or Timeouts(),
             agent_kwargs=agent_kwargs or {},
             model=model,
+            base_url=base_url,
             stages=stages,
         )
         _require_classes(config)
@@ -128,6 +131,7 @@ def _config(
     timeouts: Timeouts,
     agent_kwargs: dict[str, Any],
     model: str,
+    base_url: str,
     stages: Sequence[Stage],
 ) -> TrialConfig:
     by_path = ":" in agent
@@ -144,6 +148,7 @@ def _config(
             max_timeout_sec=timeouts.agent_cap_sec,
             kwargs=agent_kwargs,
             model_name=model or None,
+            base_url=base_url or None,
             # Splitting the name imports a library that takes seconds, and agents of ours do it themselves.
             skip_model_parsing=bool(model) and by_path,
         ),

@@ -121,6 +121,11 @@ class Script(Record):
             raise UserError(f"the script {path} cannot be used: {error}") from error
 
 
+def in_turn(*replies: ScriptedReply) -> Script:
+    """A script of one dialogue, whatever it is about."""
+    return Script(scenarios=(Scenario(replies=replies),))
+
+
 class Reader:
     """Finds replies and counts faults. Thread-safe."""
 
