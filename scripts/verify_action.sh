@@ -25,6 +25,11 @@ set -- --level "${S2E_LEVEL:-standard}" --profile "${S2E_PROFILE:-auto}" --sandb
   --junit "$report/junit.xml" --sarif "$report/verify.sarif" --html "$report/html" --json
 [ -z "${S2E_BASELINE:-}" ] || set -- "$@" --baseline "$S2E_BASELINE"
 [ -z "${S2E_HISTORY:-}" ] || set -- "$@" --history "$S2E_HISTORY" --no-cache
+# A run whose history is kept asks whether tasks rot, and the day is part of that question.
+today="${S2E_TODAY:-}"
+[ -n "$today" ] || [ -z "${S2E_HISTORY:-}" ] || today=now
+[ "$today" != now ] || today="$(date -u +%F)"
+[ -z "$today" ] || [ "$today" = never ] || set -- "$@" --today "$today"
 set -- "$@" --
 while IFS= read -r path; do
   [ -z "$path" ] || set -- "$@" "$path"

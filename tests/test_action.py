@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -79,3 +80,31 @@ def test_the_script_writes_every_report(broken: bool, code: int, builder: Module
         }  # fmt: skip
         assert json.loads((tmp_path / "report/verify.jsonl").read_text())["reason"] == "shell_syntax"
         assert "shell_syntax" in (tmp_path / "summary.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("settings", "day"),
+    [
+        ({}, ""),
+        ({"S2E_TODAY": "2026-06-01"}, "2026-06-01"),
+        ({"S2E_HISTORY": "health.jsonl"}, f"{datetime.now(UTC):%Y-}"),
+        ({"S2E_HISTORY": "health.jsonl", "S2E_TODAY": "never"}, ""),
+    ],
+)
+def test_a_run_with_a_history_compares_dates_with_the_runners_day(
+    settings: dict[str, str], day: str, tmp_path: Path
+) -> None:
+    program = tmp_path / "program"
+    program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > "{tmp_path}/arguments"\n', encoding="utf-8")
+    program.chmod(0o755)
+    environment = {
+        **os.environ,
+        "SKILL2ENV": str(program),
+        "S2E_REPORT": str(tmp_path / "report"),
+        **settings,
+    }
+    subprocess.run(["sh", str(SCRIPT)], cwd=tmp_path, env=environment, check=True, timeout=60)
+    arguments = (tmp_path / "arguments").read_text(encoding="utf-8").splitlines()
+    given = arguments[arguments.index("--today") + 1] if "--today" in arguments else ""
+    assert given.startswith(day)
+    assert bool(given) is bool(day)

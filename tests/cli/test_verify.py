@@ -195,6 +195,35 @@ def test_warnings_can_fail(builder: ModuleType, base: BaseImage, tmp_path: Path)
 
 
 @pytest.mark.sandbox
+def test_dates_are_compared_with_the_day_that_is_given(
+    builder: ModuleType, base: BaseImage, tmp_path: Path, capsys: pytest.CaptureFixture[str], verdicts: Path
+) -> None:
+    reads = "import datetime\nprint('due 2026-06-20, graded', datetime.date.today())\n"
+    task = builder.build_task(
+        tmp_path / "task", reference=base.reference, changes={"tests/grade.py": reads + builder.GRADE}
+    )
+    calm = tmp_path / "calm"  # the same date, and nothing asks for the time
+    builder.build_task(
+        calm, reference=base.reference, changes={"tests/grade.py": f"# due 2026-06-20\n{builder.GRADE}"}
+    )
+
+    def codes(place: Path, *options: str) -> set[str]:
+        assert run(["verify", str(place), "--json", "--sandbox", "namespace", *options]) == 0
+        (record,) = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        return {finding["code"] for gate in record["gates"] for finding in gate["findings"]}
+
+    near = ("--today", "2026-06-01")
+    assert "date-near-today" in codes(task, *near)
+    assert "date-near-today" not in codes(task)
+    assert "date-near-today" not in codes(task, "--today", "2031-01-01")
+    assert "date-near-today" not in codes(calm, *near)
+    assert len(list(verdicts.rglob("*.json"))) == 4
+    assert run(["verify", str(task), "--fail-on", "warn", *near]) == 1
+    assert run(["verify", str(task), "--today", "yesterday"]) == 2
+    assert "yesterday" in capsys.readouterr().err
+
+
+@pytest.mark.sandbox
 def test_foreign_image_is_mapped(builder: ModuleType, tmp_path: Path) -> None:
     task = builder.build_task(tmp_path / "task", reference="somebody/image:1", metadata=False)
     call = ["verify", str(task), "--level", "paper", "--profile", "foreign"]

@@ -4,6 +4,7 @@ import dataclasses
 import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,7 @@ def test_content_is_every_byte_name_and_right(task: Path) -> None:
     [
         {"network": False},
         {"oracle_repeats": 5},
+        {"today": date(2026, 6, 1)},
         {"image_map": {"a": "debian-bookworm"}},
         {"sandbox": SandboxChoice("docker")},
         {"sandbox": SandboxChoice("namespace", kwargs={"allow_unlimited": True})},

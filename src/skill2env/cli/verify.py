@@ -8,6 +8,7 @@ new counts.
 import tempfile
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -75,6 +76,14 @@ def verify(
         LevelOption, typer.Option(help="Nop and Oracle only, every gate, or every gate with every probe.")
     ] = LevelOption.STANDARD,
     repeats: Annotated[int, typer.Option(min=1, max=20, help="Oracle runs in the task's own mode.")] = 2,
+    today: Annotated[
+        datetime | None,
+        typer.Option(
+            formats=["%Y-%m-%d"],
+            metavar="YYYY-MM-DD",
+            help="Warn of dates close to this day; the clock is never asked.",
+        ),
+    ] = None,
     every: Annotated[
         bool, typer.Option("--all", help="Go on after a rejection, to see everything at once.")
     ] = False,
@@ -127,7 +136,12 @@ def verify(
         progress(Event(EventKind.PHASE, "verify", total=len(tasks)))
         choice = _choose(sandbox, image_map, allow_unlimited=allow_unlimited)
         context = GateContext(
-            choice, folder, image_map=image_map, oracle_repeats=repeats, network=not offline
+            choice,
+            folder,
+            image_map=image_map,
+            oracle_repeats=repeats,
+            network=not offline,
+            today=today.date() if today else None,
         )
 
         def done(verified: "Verified") -> None:

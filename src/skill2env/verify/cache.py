@@ -103,6 +103,7 @@ def surroundings_of(context: GateContext) -> dict[str, Any]:
         "images": sorted(context.image_map.items()),
         "network": context.network,
         "repeats": context.oracle_repeats,
+        "today": context.today.isoformat() if context.today else "",
         "timeouts": repr(context.timeouts),
         "rights": current_identity().tier.value,
         "machine": platform.machine(),

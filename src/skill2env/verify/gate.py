@@ -70,7 +70,8 @@ class GateContext:
     level: Level = Level.STANDARD
     """How many probes are run."""
     today: date | None = None
-    """The day of the run, for what is said about days close to it; None says nothing about them."""
+    """The day that texts are compared with, as the caller gives it: the clock would make results differ from day to
+    day. None compares with no day."""
     every: bool = False
     """Go on after a failing probe, to see everything at once."""
     trials_at_once: int = 2
