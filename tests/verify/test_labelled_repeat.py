@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from skill2env.records import VerdictStatus
-from skill2env.verify.gate import GateContext
+from skill2env.verify.gate import GateContext, Level
 from skill2env.verify.rules import Profile
 from skill2env.verify.verify import verify
 
@@ -22,7 +22,9 @@ Copy = Callable[[str], Path]
 
 @pytest.mark.parametrize("label", LABELS, ids=lambda label: label["id"])
 def test_verdict_and_reason(label: dict[str, Any], copied: Copy, context: GateContext) -> None:
-    verdict = verify(copied(label["id"]), profile=Profile.FOREIGN, context=context)
+    verdict = verify(
+        copied(label["id"]), profile=Profile.FOREIGN, context=context, level=Level(label["level"])
+    )
     assert verdict.status is STATUS[label["severity"]], verdict.message
     assert verdict.reason == label["reason"], verdict.message
     codes = {finding.code for finding in verdict.findings}

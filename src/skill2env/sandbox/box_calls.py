@@ -47,6 +47,10 @@ class BoxCalls(BaseEnvironment):
         """Variables that every command has unless the image or the task sets them."""
         return {}
 
+    def _is_given(self, path: str) -> bool:  # noqa: ARG002
+        """Whether something was mounted there before the start, so that nothing is to be copied there."""
+        return False
+
     def _network_env(self) -> dict[str, str]:
         network = self._network
         if network is None:
@@ -157,6 +161,8 @@ class BoxCalls(BaseEnvironment):
     @override
     async def upload_dir(self, source_dir: Path | str, target_dir: str) -> None:
         box = self._running()
+        if self._is_given(target_dir):
+            return
         await off_loop(lambda: box.put(Path(source_dir), target_dir))
 
     @override

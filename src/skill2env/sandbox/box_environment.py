@@ -117,6 +117,10 @@ class BoxEnvironment(BoxCalls):
     def _usual_env(self) -> dict[str, str]:
         return self._settings.conditions.env
 
+    @override
+    def _is_given(self, path: str) -> bool:
+        return path.rstrip("/") in self._settings.conditions.folders
+
     @property
     def _settings(self) -> BoxOptions:
         options = self.options

@@ -49,10 +49,17 @@ class Conditions(BaseModel):
         description="Name of a file below /proc -> file of the host that is shown there; the sandbox's user reads it.",
     )
 
+    folders: dict[str, str] = Field(
+        default_factory=dict,
+        description="Absolute path inside -> folder of the host that is shown there read-only, whatever is copied "
+        "there later; the sandbox's user reads it.",
+    )
+
     @property
     def binds(self) -> tuple[Bind, ...]:
         """What has to be mounted when the box starts."""
-        return tuple(Bind(Path(source), f"/proc/{name}") for name, source in sorted(self.proc.items()))
+        files = {f"/proc/{name}": source for name, source in self.proc.items()} | self.folders
+        return tuple(Bind(Path(source), target) for target, source in sorted(files.items()))
 
     def make(self, box: Box) -> None:
         """Change a box that has just started.
@@ -69,8 +76,15 @@ class Conditions(BaseModel):
             self._check(box, ["uname", "-n"], self.hostname.encode() + b"\n", "the host name")
         for name, source in sorted(self.proc.items()):
             self._check(box, ["cat", f"/proc/{name}"], Path(source).read_bytes(), f"/proc/{name}")
+        for target in sorted(self.folders):
+            self._check_folder(box, target)
         if self.script:
             self._run(box)
+
+    def _check_folder(self, box: Box, target: str) -> None:
+        test = '[ -n "$(ls -A "$1")" ] && ! (: > "$1/.written") 2>/dev/null'
+        if box.exec(["/bin/bash", "-c", test, "test", target], timeout_sec=_TIMEOUT_SEC).return_code:
+            raise NotApplicable(f"{target} cannot be made read-only here")
 
     def _check_cpus(self, box: Box) -> None:
         told = box.exec(["nproc"], timeout_sec=_TIMEOUT_SEC).stdout.decode(errors="replace").strip()

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from skill2env.errors import Boundary, InfraError, boundary
 from skill2env.sandbox import catalog, debian
-from skill2env.sandbox.identity import current_identity
-from skill2env.sandbox.scratch import guest_folder
+from skill2env.sandbox.identity import Tier, current_identity
+from skill2env.sandbox.scratch import Corner, guest_folder
 
 _LOCK = threading.Lock()
 _CLOCK_PACKAGE, _CLOCK_FILE = "libfaketime", "libfaketime.so.1"
@@ -39,6 +39,32 @@ def host_file(name: str, content: bytes) -> Path:
             building.chmod(0o644)
             building.rename(place)
     return place
+
+
+@contextlib.contextmanager
+def shared_folder(source: Path) -> Generator[Path]:
+    """A copy of a folder that users inside can read and run, for as long as the context lasts.
+
+    Raises:
+        InfraError: it cannot be written.
+    """
+    identity = current_identity()
+    corner = Corner.make(identity)
+    try:
+        with boundary(Boundary.STORAGE, "copying a folder for a probe"):
+            corner.path.chmod(0o711)
+            target = corner.path / "folder"
+            shutil.copytree(source, target, symlinks=True)
+            for path in (target, *target.rglob("*")):
+                if path.is_symlink():
+                    continue
+                runs = path.is_dir() or path.stat().st_mode & 0o111 or path.suffix == ".sh"
+                path.chmod(0o755 if runs else 0o644)
+                if identity.tier is Tier.ROOT:
+                    os.chown(path, identity.root_uid, identity.root_gid)
+        yield target
+    finally:
+        corner.remove()
 
 
 @functools.cache

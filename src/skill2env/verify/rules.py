@@ -185,6 +185,8 @@ _STATE = (
     Rule("start-folder", Reason.SURROUNDINGS, E, I, "Use absolute paths in test.sh, or change to its folder first."),
     Rule("hash-seed", Reason.SURROUNDINGS, E, E, "Sort sets and the like before anything depends on their order."),
     Rule("folder-order", Reason.SURROUNDINGS, E, E, "Sort what is listed from folders before anything depends on the order."),
+    Rule("user", Reason.SURROUNDINGS, E, W, "Name every path in full in the instruction, and ask for nothing that follows from who runs the solution."),
+    Rule("tests-read-only", Reason.SURROUNDINGS, E, W, "Work in a temporary folder: some consumers mount /tests read-only."),
     Rule("tests-written", Reason.SURROUNDINGS, W, I, "Write nothing below /tests; some consumers mount it read-only."),
     Rule("network-needed", Reason.NETWORK_NEEDED, E, W, "Put what is fetched into the image or the tests, and run without a network."),
     Rule("form", Reason.BRITTLE, E, E, "Parse what is delivered instead of comparing its text, or say in the instruction how it is to be written."),

@@ -1,9 +1,10 @@
 """Gate `surroundings`: the reference solution earns 1 on every metric wherever and whenever it is run.
 
-Covers: clock, zone, locale, host name, memory, processors, broken package tools, the folder where grading starts, hash
-seeds, the order of folders, and answers that are right on one machine only. A task that pins what it depends on passes.
-A change that cannot be made in an image is not applicable there, and one failure never counts: the same must fail
-again while the usual surroundings, or a harmless change of the same kind, still pass.
+Covers: clock, zone, locale, host name, user name and home, memory, processors, broken package tools, read-only tests,
+the folder where grading starts, hash seeds, the order of folders, and answers that are right on one machine only. A
+task that pins what it depends on passes. A change that cannot be made in an image is not applicable there, and one
+failure never counts: the same must fail again while the usual surroundings, or a harmless change of the same kind,
+still pass.
 """
 
 import shlex
@@ -16,7 +17,9 @@ from pathlib import Path
 from skill2env.harbor.agents import SCRIPT_AGENT
 from skill2env.harbor.stages import Stage, StageOutcome
 from skill2env.sandbox.conditions import Conditions, NotApplicable
-from skill2env.verify import worlds
+from skill2env.sandbox.identity import current_identity
+from skill2env.sandbox.tools import shared_folder
+from skill2env.verify import dates, worlds
 from skill2env.verify.config import facts_of
 from skill2env.verify.delivery import Delivery, delivery_of
 from skill2env.verify.gate import GateContext, Hit, Level, Subject, rejecting
@@ -39,8 +42,8 @@ type _World = Callable[[], Conditions]
 
 def probes(subject: Subject, context: GateContext) -> Sequence[Probe]:  # noqa: ARG001
     """All probes of the gate, those that find most first."""
-    today = worlds.today()
-    saturday = worlds.saturday_next_year(today)
+    today = dates.today()
+    saturday = dates.saturday_next_year(today)
     found = [
         Probe("days-ahead", _days_ahead),
         _clock("saturday-next-year", saturday),
@@ -52,11 +55,11 @@ def probes(subject: Subject, context: GateContext) -> Sequence[Probe]:  # noqa: 
         Probe("machine-answer", _machine_answer),
         Probe("network", _network),
     ]
-    days = worlds.days_ahead(today)
+    days = dates.days_ahead(today)
     found += [_clock(name, number, levels=_STRICT) for name, number in days.items()]
     found.append(_clock("last-year", -365, code="clock-past", levels=_STRICT))
     for name in ("clocks-forward", "clocks-back"):
-        world = partial(_clock_and_zone, days[name] * worlds.DAY_SEC, _CHANGING_ZONE)
+        world = partial(_clock_and_zone, days[name] * dates.DAY_SEC, _CHANGING_ZONE)
         found.append(_simple(f"{name}-there", "zone", f"{name} in {_CHANGING_ZONE}", world, _STRICT))
     for zone in _ZONES[1:]:
         found.append(_simple(f"zone-{_slug(zone)}", "zone", zone, partial(worlds.zone, zone), _STRICT))
@@ -76,6 +79,8 @@ def probes(subject: Subject, context: GateContext) -> Sequence[Probe]:  # noqa: 
             "folder-order", "folder-order", "folders listed in another order", worlds.folder_order, _STRICT
         ),
         Probe("start-folder", _start_folder, _STRICT),
+        Probe("user", _user, _STRICT),
+        Probe("tests-read-only", _tests_read_only, _STRICT),
     )
 
 
@@ -108,7 +113,7 @@ def _clock_and_zone(offset_sec: int, zone: str) -> Conditions:
 def _at(asking: Asking, code: str, name: str, days: int) -> Answer:
     what = f"on another day ({name})"
     return _in_world(
-        asking, code, what, worlds.clock(days * worlds.DAY_SEC), harmless=worlds.clock(_within_today())
+        asking, code, what, worlds.clock(days * dates.DAY_SEC), harmless=worlds.clock(_within_today())
     )
 
 
@@ -160,11 +165,11 @@ def _in_world(
 
 def _days_ahead(asking: Asking) -> Answer:
     """Grade one delivery on many days; a day that fails is tried again with the work done on that day."""
-    ahead = worlds.days_ahead(worlds.today())
+    ahead = dates.days_ahead(dates.today())
     chosen = sorted(ahead, key=lambda name: name not in _FIRST_DAYS)[: gradings_within(asking, len(ahead))]
     days = {"today": 0, **{name: ahead[name] for name in chosen}}
     stages = [
-        Stage(f"on-{name}", script=worlds.set_clock(number * worlds.DAY_SEC)) for name, number in days.items()
+        Stage(f"on-{name}", script=worlds.set_clock(number * dates.DAY_SEC)) for name, number in days.items()
     ]
     found = play(asking, stages, conditions=worlds.clock(_within_today()))
     if not found["on-today"].full:
@@ -241,6 +246,28 @@ def _start_folder(asking: Asking) -> Answer:
     if written:
         hits.append(Hit("tests-written", f"grading writes below /tests: {', '.join(written[:3])}"))
     return Answer(hits)
+
+
+def _user(asking: Asking) -> Answer:
+    facts = facts_of(asking.subject)
+    image = asking.subject.image
+    user = (None if isinstance(facts, Hit) else facts.agent_user) or (image.config.user if image else "")
+    if asking.context.sandbox.name == "namespace" and not current_identity().several_users:
+        user = ""  # everybody is root there
+    what = "run by a user of another name with another home"
+    return _in_world(asking, "user", what, worlds.another_user(user or "root"))
+
+
+def _tests_read_only(asking: Asking) -> Answer:
+    facts = facts_of(asking.subject)
+    if isinstance(facts, Hit) or facts.steps:
+        raise NotApplicable("the task has several steps")
+    if facts.verifier_image:
+        raise NotApplicable("the verifier's own image holds the tests")
+    with shared_folder(asking.subject.task_dir / "tests") as folder:
+        return _in_world(
+            asking, "tests-read-only", "graded with read-only tests", worlds.tests_read_only(folder)
+        )
 
 
 def _written(listed: StageOutcome, tests: Path) -> list[str]:

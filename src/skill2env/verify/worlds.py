@@ -1,9 +1,10 @@
 """Surroundings that differ from the usual ones in one respect, each with its own proof that it bites in the image."""
 
 import base64
+import shlex
 import zoneinfo
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 
@@ -11,7 +12,6 @@ from skill2env.errors import Boundary, InfraError
 from skill2env.sandbox.conditions import NOT_APPLICABLE_CODE, Conditions, NotApplicable
 from skill2env.sandbox.tools import clock_library, host_file, locale_archive
 
-DAY_SEC = 86_400
 _SLACK_SEC = 120
 _LIBRARY = "/usr/lib/libclock.so.1"
 CLOCK_FILE = "/etc/faketimerc"
@@ -50,7 +50,8 @@ flags		: fpu
 
 """
 HOST_NAME = "another-machine"
-_WEEK = ("saturday", "sunday", "monday", "tuesday", "wednesday", "thursday", "friday")
+USER_NAME = "somebody"
+_HOME_MB = 256
 # Appended to a module that every Python program loads from its file, before `os` takes these functions over.
 _BACKWARDS = """
 import posix as _posix
@@ -159,6 +160,56 @@ def machine(*, one_core: bool) -> Conditions:
     return Conditions(hostname=HOST_NAME, proc=proc, visible_cpus=1 if one_core else 0)
 
 
+def another_user(user: str) -> Conditions:
+    """Another name for a user, found before its own, and another home that holds the same files.
+
+    Its own name stays known, because tasks and images name their users by it; a ``HOME`` that image or task set wins.
+
+    Args:
+        user: name or number, as task.toml has it.
+    """
+    home = f"/home/{USER_NAME}"
+    script = f"""
+name={shlex.quote(user.partition(":")[0])} entry= number= group=0 old=
+while IFS=: read -r a _ c d _ f _; do
+  if [ "$a" = "$name" ] || [ "$c" = "$name" ]; then entry=$a number=$c group=$d old=$f; break; fi
+done < /etc/passwd
+if [ -z "$entry" ]; then
+  case "$name" in *[!0-9]*) exit 0;; esac  # a container in which nobody is called so: the verifier's own
+  number=$name
+fi
+mkdir -p /home
+if [ -d "$old" ] && [ "$old" != / ]; then
+  [ "$(du -sm "$old" | cut -f1)" -le {_HOME_MB} ] || {{ echo "the home folder is too large to copy"; {_GIVE_UP}; }}
+  cp -a "$old" {home}
+else
+  mkdir -p {home} && chown "$number:$group" {home}
+fi
+{{
+  printf '%s:x:%s:%s::%s:/bin/bash\n' {USER_NAME} "$number" "$group" {home}
+  while IFS= read -r line; do
+    IFS=: read -r a b c d e _ g <<< "$line"
+    [ -z "$entry" ] || [ "$a" != "$entry" ] || line="$a:$b:$c:$d:$e:{home}:$g"
+    printf '%s\n' "$line"
+  done < /etc/passwd
+}} > /etc/passwd.other
+cat /etc/passwd.other > /etc/passwd
+rm -f /etc/passwd.other
+[ "$(id -un "$number")" = {USER_NAME} ] || {{ echo "the user keeps its name"; {_GIVE_UP}; }}
+[ -z "$entry" ] || [ "$(eval "echo ~$entry")" = {home} ] || {{ echo "the home stays where it is"; {_GIVE_UP}; }}
+"""
+    return Conditions(script=script)
+
+
+def tests_read_only(folder: Path) -> Conditions:
+    """The tests mounted read-only, as some consumers do.
+
+    Args:
+        folder: see `skill2env.sandbox.tools.shared_folder`.
+    """
+    return Conditions(folders={"/tests": str(folder)})
+
+
 def broken_package_tools() -> Conditions:
     """Package managers that fail whatever they are asked."""
     names = "apt apt-get apt-cache aptitude dpkg pip pip3 apk dnf yum"
@@ -215,56 +266,6 @@ def together(*parts: Conditions) -> Conditions:
             visible_cpus=part.visible_cpus or whole.visible_cpus,
             hostname=part.hostname or whole.hostname,
             proc={**whole.proc, **part.proc},
+            folders={**whole.folders, **part.folders},
         )
     return whole
-
-
-def days_ahead(today: date) -> dict[str, int]:
-    """Days by which to move the clock: a week of them, and the days on which calendars go wrong.
-
-    Args:
-        today: in UTC.
-
-    Returns:
-        Name of the day to its distance; the same names in the same order whatever day it is.
-    """
-    found = {(today + timedelta(number)).strftime("%A").lower(): number for number in range(1, 8)}
-    found = {name: found[name] for name in _WEEK}
-    leap = next(year for year in range(today.year, today.year + 9) if _has_leap_day(year, today))
-    special = {
-        "next-year": today + timedelta(365),
-        "month-end": _month_end(today + timedelta(1)),
-        "year-end": date(today.year + (today >= date(today.year, 12, 31)), 12, 31),
-        "new-year": date(today.year + 1, 1, 1),
-        "leap-day": date(leap, 2, 29),
-        "clocks-forward": _last_sunday(today, 3),
-        "clocks-back": _last_sunday(today, 10),
-    }
-    return found | {name: (day - today).days for name, day in special.items()}
-
-
-def saturday_next_year(today: date) -> int:
-    """Days to a Saturday about a year ahead."""
-    return 365 + (5 - (today + timedelta(365)).weekday()) % 7
-
-
-def today() -> date:
-    """The date in UTC: probes move the clock away from it."""
-    return datetime.now(UTC).date()
-
-
-def _month_end(day: date) -> date:
-    return (day.replace(day=28) + timedelta(4)).replace(day=1) - timedelta(1)
-
-
-def _has_leap_day(year: int, after: date) -> bool:
-    return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) and date(year, 2, 29) > after
-
-
-def _last_sunday(after: date, month: int) -> date:
-    for year in (after.year, after.year + 1):
-        last = date(year, month, 31)
-        last -= timedelta((last.weekday() + 1) % 7)
-        if last > after:
-            return last
-    raise AssertionError("one of two years has it")
