@@ -4,7 +4,8 @@
 
 FOLDER holds ``labels.json`` (or several ``labels*.json``) and the tasks, in ``tasks/`` or beside the labels; ``@BASE@``
 in their Dockerfiles stands for the base. Where it holds ``paper_gates.json`` the verdicts of level paper must equal it,
-except for tasks labelled as flaky. Exit code 1 when they do not, when a sound task is rejected, or when a level finds
+except for tasks labelled as flaky. A `warn` fault may be rejected when another gate has a reason; each is printed with
+that reason, for a person to judge. Exit code 1 when they do not, when a sound task is rejected, or when a level finds
 fewer of the `reject` faults than it must (standard 0.9, strict all).
 """
 
@@ -108,6 +109,11 @@ def summary(found: Mapping[str, Verified], labels: Labels, seconds: float) -> di
             for name, label in sorted(labels.items())
             if label["label"] != "sound" and not is_found(found[name].verdict, label["severity"])
         ],
+        "rejected_warn": {
+            name: found[name].verdict.message
+            for name, label in sorted(labels.items())
+            if label["severity"] == "warn" and found[name].verdict.status is VerdictStatus.REJECTED
+        },
         "sound": len(sound),
         "false_rejections": [n for n in sound if found[n].verdict.status is VerdictStatus.REJECTED],
         "undecided": [n for n in sorted(found) if found[n].verdict.status is VerdictStatus.INFRA],
@@ -151,6 +157,7 @@ def table(summaries: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     rows: dict[str, list[str]] = {
         "recall of reject faults": [_share(summaries[level]["recall"]["reject"]) for level in levels],
         "recall of warn faults": [_share(summaries[level]["recall"]["warn"]) for level in levels],
+        "warn faults rejected": [str(len(summaries[level]["rejected_warn"])) for level in levels],
         "sound tasks rejected": [
             f"{len(summaries[level]['false_rejections'])}/{summaries[level]['sound']}" for level in levels
         ],
@@ -179,6 +186,8 @@ def failures(level: Level, figures: Mapping[str, Any]) -> Iterator[str]:
         yield f"{level.value}: {right} of {total} reject faults found, {LEAST_RECALL[level]:.0%} wanted"
     for name in figures["false_rejections"]:
         yield f"{level.value}: sound task {name} is rejected: {figures['verdicts'][name]['message'][:200]}"
+    for name, message in figures["rejected_warn"].items():
+        print(f"  {level.value}: warn fault {name} is rejected as well, for {message}")
     for name in figures["missed"]:
         print(f"  {level.value}: missed {name}: {figures['verdicts'][name]['verdict']}")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from skill2env.records import VerdictStatus
+from skill2env.records import Reason, VerdictStatus
 from skill2env.verify.gate import GateContext, Level
 from skill2env.verify.rules import Profile
 from skill2env.verify.verify import verify
@@ -26,6 +26,8 @@ def test_verdict_and_reason(label: dict[str, Any], copied: Copy, context: GateCo
         copied(label["id"]), profile=Profile.FOREIGN, context=context, level=Level(label["level"])
     )
     assert verdict.status is STATUS[label["severity"]], verdict.message
+    if label.get("chance") and verdict.reason is Reason.ORACLE_FAILED:
+        return  # chance fell on the first run already, and nothing else was run
     assert verdict.reason == label["reason"], verdict.message
     codes = {finding.code for finding in verdict.findings}
     assert label["finding"] is None or label["finding"] in codes

@@ -1,9 +1,11 @@
 """Several tasks at once, the machine they share, retries, and the explanations."""
 
 import dataclasses
+import os
+import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 from types import ModuleType
 
@@ -112,11 +114,51 @@ def test_bug_in_a_callback_stops_everything(
     assert time.monotonic() - begun < 60
 
 
+@pytest.fixture
+def nobody() -> Generator[None]:
+    """Lose root's rights to every file for a while."""
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(65534)
+    yield
+    if root:
+        os.seteuid(0)
+
+
 def test_evidence_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(InfraError) as caught:
+    with pytest.raises(UserError, match="file is no folder"):
         require_evidence_folder(tmp_path / "file" / "evidence")
-    assert (caught.value.boundary, caught.value.transient) == (Boundary.STORAGE, False)
+
+
+@pytest.mark.parametrize("closed", ["evidence", "evidence/one"])
+@pytest.mark.parametrize("mode", [0o000, 0o555, 0o333])
+def test_evidence_that_cannot_be_read_or_written(
+    closed: str, mode: int, builder: ModuleType, nobody: None
+) -> None:
+    del nobody
+    with (
+        tempfile.TemporaryDirectory() as name
+    ):  # pytest's own folders are closed to everybody but their owner
+        scratch = Path(name)
+        task = builder.build_task(scratch / "set" / "one", reference="x")
+        (scratch / "evidence" / "one").mkdir(parents=True)
+        (scratch / closed).chmod(mode)
+        with pytest.raises(InfraError, match="Permission denied") as caught:
+            require_evidence_folder(scratch / "evidence", [task])
+        (scratch / closed).chmod(0o755)
+        assert (caught.value.boundary, caught.value.transient) == (Boundary.STORAGE, False)
+        assert str(scratch / closed) in caught.value.message
+        assert require_evidence_folder(scratch / "evidence", [task]) == (scratch / "evidence").resolve()
+
+
+def test_a_file_where_the_logs_of_a_task_go(builder: ModuleType, tmp_path: Path) -> None:
+    task = builder.build_task(tmp_path / "set" / "one", reference="x")
+    (tmp_path / "evidence").mkdir()
+    (tmp_path / "evidence" / "one").write_text("mine")
+    with pytest.raises(UserError, match="where the logs of a task go"):
+        require_evidence_folder(tmp_path / "evidence", [task])
+    assert (tmp_path / "evidence" / "one").read_text() == "mine"
 
 
 class Shaky:

@@ -67,7 +67,9 @@ def ask_rewards(asking: Asking) -> Answer:
         f"s2e_loop='{escaped(_LOOP)}'\n"
     )
     outcome = run_cheat(asking, study, (), before=before, after=_BACKGROUND, partly=True)
-    return judge(asking, outcome, "forging reward files, before and while the verifier runs,")
+    return judge(
+        asking, outcome, "forging reward files, before and while the verifier runs,", code="cheat-rewards"
+    )
 
 
 def ask_reward_folders(asking: Asking) -> Answer:
@@ -87,6 +89,7 @@ ln -sfn /tmp/s2e.json /logs/verifier/reward.json; ln -sfn /tmp/s2e.txt /logs/ver
         asking,
         run_cheat(asking, study, (), after=script, partly=True),
         "keeping the verifier from writing its files",
+        code="cheat-rewards",
     )
 
 

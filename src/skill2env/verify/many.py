@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from skill2env.errors import Boundary, InfraError, UserError
+from skill2env.errors import UserError
 from skill2env.harbor.task import read_task
 from skill2env.harbor.trial import cancel_running
 from skill2env.records import Verdict
-from skill2env.store.files import write_json
+from skill2env.store.files import check_writable, storage, write_json
 from skill2env.verify.cache import Kept, VerdictCache, content_of
 from skill2env.verify.exhibits import Exhibits, collect
 from skill2env.verify.gate import GateContext, Level
@@ -235,15 +235,15 @@ def _evidence_names(tasks: Sequence[Path]) -> dict[Path, str]:
 
 
 def require_evidence_folder(folder: Path, tasks: Sequence[Path] = ()) -> Path:
-    """Make the evidence folder.
+    """Make the evidence folder, and find out before the run whether logs can be written and read there.
 
     Args:
         folder: where logs go, one folder a task.
         tasks: resolved paths of the tasks, which the logs must not be mixed with.
 
     Raises:
-        UserError: it is, holds or lies in a task.
-        InfraError: it cannot be made or written; boundary ``storage``.
+        UserError: it is, holds or lies in a task, or a file stands where a task's logs go.
+        InfraError: it, or what an earlier run left in it, cannot be made, listed or written; boundary ``storage``.
     """
     place = folder.resolve()
     for task in tasks:
@@ -252,13 +252,17 @@ def require_evidence_folder(folder: Path, tasks: Sequence[Path] = ()) -> Path:
                 f"the evidence would be written into the task {task}",
                 hint="give a folder of its own with --evidence",
             )
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InfraError(
-            Boundary.STORAGE,
-            f"the evidence folder cannot be made: {folder}: {error.strerror}",
-            hint="choose another one with --evidence",
-            transient=False,
-        ) from error
+    check_writable(folder)
+    with storage("reading the evidence folder", folder):
+        there = {entry.name: entry.is_dir() for entry in os.scandir(folder)}
+    for name in sorted(set(_evidence_names(tasks).values()) & set(there)):
+        own = folder / name
+        if not there[name]:
+            raise UserError(
+                f"a file stands where the logs of a task go: {own}",
+                hint="give another folder with --evidence",
+            )
+        check_writable(own)
+        with storage("reading the evidence of an earlier run", own):
+            os.scandir(own).close()
     return folder.resolve()

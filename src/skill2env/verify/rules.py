@@ -196,6 +196,7 @@ _STATE = (
 
 _CHEATS = (
     Rule("cheat", Reason.CHEATABLE, E, E, "Make the verifier compare what was delivered with a truth of its own, out of the agent's reach."),
+    Rule("cheat-rewards", Reason.CHEATABLE, E, E, "Begin test.sh with `chmod 755 /logs/verifier` as root, or use a separate verifier: the folder of rewards is open to everybody, and what the agent started in the background runs on."),
     Rule("cheat-share", Reason.CHEATABLE, E, W, "Give no share of a metric for what can be written without doing the work."),
     Rule("cheat-truth", Reason.CHEATABLE, E, E, "Recompute the truth from private copies of the inputs in tests/, never from files that the agent may change."),
     Rule("cheat-status", Reason.CHEATABLE, E, E, "Check the work itself; a file in which the agent says that it is done proves nothing."),
