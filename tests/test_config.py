@@ -94,6 +94,7 @@ DETERMINING: list[dict[str, Any]] = [
     {"create.max_repairs": 3},
     {"create.organisation": "acme"},
     {"verify.oracle_repeats": 3},
+    {"verify.level": "strict"},
 ]
 NEUTRAL: list[dict[str, Any]] = [
     {"workers": 9},

@@ -16,7 +16,7 @@ from skill2env.create.freeze import scan
 from skill2env.records import Candidate, Skipped, TaskContract, Verdict, VerdictStatus, digest_of
 from skill2env.sandbox.catalog import lookup
 from skill2env.store.files import move_into_place
-from skill2env.verify.gate import GateContext
+from skill2env.verify.gate import GateContext, Level
 from skill2env.verify.rules import Profile
 from skill2env.verify.verify import check_contract, check_solution, solution_feedback, verify
 from skill2env.wiring import Batch
@@ -68,7 +68,10 @@ def judge(batch: Batch, item: ItemWork) -> Verdict:
     if kept is not None:
         return Verdict.model_validate(kept)
     context = _context(batch, item, "verify")
-    verdict = verify(candidate.path, profile=Profile.OURS, context=context, contract=candidate.contract)
+    level = Level(batch.config.verify.level.value)
+    verdict = verify(
+        candidate.path, profile=Profile.OURS, context=context, level=level, contract=candidate.contract
+    )
     verdict = _located(verdict, batch, context)
     if verdict.status is VerdictStatus.INFRA:
         if batch.cancelled.is_set():

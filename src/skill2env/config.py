@@ -33,6 +33,15 @@ class SolutionMode(StrEnum):
     """tests/ is hidden, so a passing solution also proves that the instruction alone specifies the task."""
 
 
+class CheckLevel(StrEnum):
+    """How much is checked before a task is published; see `skill2env.verify.gate.Level`."""
+
+    STANDARD = "standard"
+    """Every gate, with the probes that find most for their time."""
+    STRICT = "strict"
+    """Every gate with every probe, for benchmarks; about three times as many trials."""
+
+
 class AuthorConfig(Part):
     """Who plans and creates."""
 
@@ -93,6 +102,9 @@ class CreateConfig(Part):
 class VerifyConfig(Part):
     """How candidates are verified."""
 
+    level: CheckLevel = CheckLevel.STANDARD
+    """How much is checked before a task is published: a benchmark deserves ``strict``. Another level verifies every
+    candidate again; no session is repeated."""
     oracle_repeats: int = Field(default=2, ge=1, le=20)
     """Runs of the reference solution in the task's own mode that must agree, the first one included."""
     infra_retries: int = Field(default=2, ge=0, le=10)

@@ -27,7 +27,7 @@ def publish_stage(batch: Batch, _: None) -> None:
         batch.dataset,
         name=batch.config.publish.name,
         description=batch.config.publish.description,
-        task_toml=lambda item: _task_toml(item, batch.parts.degraded),
+        task_toml=lambda item: _task_toml(batch, item),
         identity=batch.identity(),
         ended=_ended(batch, standing),
         near_duplicates=batch.config.publish.near_duplicates,
@@ -77,7 +77,7 @@ def _hold_back(batch: Batch, accepted: list[ItemWork]) -> None:
     batch.advise(f"{len(accepted)} task(s) {detail}")
 
 
-def _task_toml(accepted: Accepted, note: str) -> str:
+def _task_toml(batch: Batch, accepted: Accepted) -> str:
     from skill2env.harbor.task_toml import Provenance, render_task_toml
 
     candidate = accepted.candidate
@@ -87,7 +87,8 @@ def _task_toml(accepted: Accepted, note: str) -> str:
         prompt_digests=[candidate.prompt_digest] if candidate.prompt_digest else [],
         base_image=candidate.base_image,
         gates=accepted.verdict.gates,
-        notes=[note] if note else [],
+        level=batch.config.verify.level.value,
+        notes=[batch.parts.degraded] if batch.parts.degraded else [],
     )
     return render_task_toml(candidate.spec, candidate.contract, accepted.skill, provenance)
 

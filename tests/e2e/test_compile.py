@@ -76,12 +76,31 @@ def test_published_tasks_carry_their_provenance(shell: Any) -> None:
         g["gate"]: g["evidence"] for g in facts["gates"]
     }
     assert {"build", "nop", "oracle"} <= set(line["gates"])
+    assert facts["level"] == "standard"
     for data in (dataset / line["folder"]).rglob("*"):
         if data.is_file():
             assert str(shell.folder).encode() not in data.read_bytes()
     shown = shell("dataset", "show", dataset).stdout
     assert "3 tasks" in shown
     assert "problem" not in shown
+
+
+@pytest.mark.slow
+def test_a_benchmark_is_published_at_level_strict(shell: Any) -> None:
+    def level_of(dataset: Path) -> str:
+        (file,) = dataset.glob("*/task.toml")
+        return tomllib.loads(file.read_text())["metadata"]["skill2env"]["level"]
+
+    one = shell.folder / "skills/cafe"
+    shell(*shell.demo(skills=one))
+    held = sessions(shell, "out/runs/demo")
+    done = shell(*shell.demo("--level", "strict", skills=one))
+    assert "gates.level" in done.stderr, "the message names what changed"
+    assert level_of(shell.folder / "out/demo") == "strict"
+    assert sessions(shell, "out/runs/demo") == held, "no session is held again"
+    wrong = shell(*shell.demo("--level", "paper", skills=one), code=2)
+    assert "verify.level" in wrong.stderr
+    assert "standard" in wrong.stderr
 
 
 @pytest.mark.slow

@@ -97,6 +97,10 @@ def compile(  # noqa: A001
             "--allow-near-duplicates", help="Publish also what nearly equals a task of the dataset."
         ),
     ] = False,
+    level: Annotated[
+        str | None,
+        typer.Option(help="'standard', or 'strict' to publish a benchmark.", show_default="standard"),
+    ] = None,
     max_repairs: Annotated[
         int | None, typer.Option(help="Repairs of a failing reference solution.", show_default="2")
     ] = None,
@@ -136,6 +140,7 @@ def compile(  # noqa: A001
         "sandbox.allow_unlimited": allow_unlimited or None,
         "sandbox.allow_degraded": allow_degraded or None,
         "publish.near_duplicates": allow_near_duplicates or None,
+        "verify.level": level,
         "create.max_repairs": max_repairs,
         "budget.usd": budget_usd,
     }

@@ -45,6 +45,8 @@ class Provenance:
     base_image: str = ""
     """Catalog name and digest of the base image that was run."""
     gates: Sequence[GateResult] = ()
+    level: str = ""
+    """How much the gates checked; empty when none ran."""
     notes: Sequence[str] = ()
     """Short facts a reader must know, for example ``degraded: single-uid``."""
 
@@ -207,6 +209,7 @@ def _facts(spec: TaskSpec, contract: TaskContract, skill: Skill, provenance: Pro
         },
         "metric_sources": {metric.name: metric.sentence for metric in contract.metrics},
         "assets": [asset.model_dump(mode="json") for asset in contract.assets],
+        "level": provenance.level,
         "gates": _gate_facts(provenance.gates),
     }
     return {key: value for key, value in facts.items() if value != []}

@@ -8,6 +8,7 @@ import dataclasses
 import functools
 import json
 import shutil
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,7 @@ def judged_trial(
 
     def once() -> TrialOutcome:
         subject.count_trial()
+        begun = time.monotonic()
         outcome = run_trial(
             subject.task_dir,
             agent,
@@ -80,7 +82,7 @@ def judged_trial(
             agent_kwargs=agent_kwargs,
             stages=stages,
         )
-        subject.add_trial_seconds(outcome.seconds.get("total", 0.0))
+        subject.add_trial_seconds(time.monotonic() - begun)
         return _file(outcome, context.evidence / folder / label)
 
     with context.machine.shared():
