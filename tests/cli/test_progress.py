@@ -91,3 +91,8 @@ def test_a_terminal_gets_bars_on_standard_error_and_results_stay_clean() -> None
     assert "2/2" in shown_there
     assert "[bold]not markup[/bold]" in shown_there
     assert "a: 3 workflows" in shown_there
+
+
+def test_names_of_others_move_no_cursor_and_begin_no_line() -> None:
+    told = line(Event(EventKind.DONE, "a\nb\x1b[2Jc", "rejected\r\x9b1mfor \u202ename"))
+    assert told == "  a b [2Jc: rejected  1mfor  name"

@@ -180,7 +180,7 @@ def test_reports_that_cannot_be_written_are_refused_before_the_run(
 def test_paper_level_and_profile(tasks: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["verify", str(tasks / "good"), "--json", "--level", "paper", "--profile", "foreign"]) == 0
     (record,) = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [gate["gate"] for gate in record["gates"]] == ["nop", "oracle"]
+    assert [gate["gate"] for gate in record["gates"]] == ["files", "nop", "oracle"]
 
 
 @pytest.mark.sandbox

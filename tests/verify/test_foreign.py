@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from skill2env.harbor.sandboxes import choose_sandbox
-from skill2env.records import GateOutcome, Reason, Severity, VerdictStatus
+from skill2env.records import GateOutcome, ProbeOutcome, Reason, Severity, VerdictStatus
 from skill2env.sandbox.images import BaseImage
 from skill2env.verify.gate import GateContext, Level
 from skill2env.verify.rules import Profile
@@ -18,6 +18,7 @@ from skill2env.verify.verify import verify
 
 pytestmark = pytest.mark.sandbox
 Make = Callable[..., Path]
+NOT_ASKED = ProbeOutcome.NOT_APPLICABLE
 
 FOREIGN_CONFIG = """\
 schema_version = "1.4"
@@ -238,7 +239,8 @@ def test_evidence_of_a_rejection_is_kept(foreign: Make, context: GateContext) ->
     assert (oracle / "trial" / "agent" / "exit-code.txt").read_text() == "2"
 
 
-def test_task_of_two_steps(builder: ModuleType, foreign: Make, context: GateContext) -> None:
+@pytest.mark.parametrize("level", [Level.STANDARD, pytest.param(Level.STRICT, marks=pytest.mark.slow)])
+def test_task_of_two_steps(builder: ModuleType, foreign: Make, context: GateContext, level: Level) -> None:
     steps = "".join(f'\n[[steps]]\nname = "{name}"\n' for name in ("one", "two"))
     files: dict[str, str | bytes | None] = {
         "instruction.md": None,
@@ -251,10 +253,12 @@ def test_task_of_two_steps(builder: ModuleType, foreign: Make, context: GateCont
         files[f"steps/{name}/instruction.md"] = builder.INSTRUCTION
         files[f"steps/{name}/tests/test.sh"] = SINGLE
         files[f"steps/{name}/solution/solve.sh"] = builder.SOLVE_SH
-    verdict = verify(foreign(**files), profile=Profile.FOREIGN, context=context)
+    verdict = verify(foreign(**files), profile=Profile.FOREIGN, context=context, level=level)
     # The second step finds what the first one delivered, which is as it should be.
     assert verdict.status is VerdictStatus.ACCEPTED, verdict.message
     assert "config-steps" in {finding.code for finding in verdict.findings}
+    unasked = {probe.message for gate in verdict.gates for probe in gate.probes if probe.outcome is NOT_ASKED}
+    assert "the task has several steps" in unasked, "what cannot be asked is said"
     files["steps/two/solution/solve.sh"] = "#!/bin/bash\nexit 9\n"
-    failing = verify(foreign(**files), profile=Profile.FOREIGN, context=context)
+    failing = verify(foreign(**files), profile=Profile.FOREIGN, context=context, level=level)
     assert failing.reason is Reason.ORACLE_ERROR, failing.message

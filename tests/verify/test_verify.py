@@ -1,6 +1,8 @@
 """The whole sequence on a sound task, and one bad example for every reason that a gate can give."""
 
 import dataclasses
+import os
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
@@ -37,10 +39,46 @@ def test_evidence_digests_repeat(runnable_task: Make, context: GateContext, tmp_
     assert (context.evidence / "oracle" / "trial" / "result.json").is_file()
 
 
-def test_paper_level_runs_two_gates(runnable_task: Make, context: GateContext) -> None:
+def test_paper_level_runs_two_gates_on_what_may_be_touched(runnable_task: Make, context: GateContext) -> None:
     verdict = verify(runnable_task(), profile=Profile.OURS, context=context, level=Level.PAPER)
-    assert [gate.gate for gate in verdict.gates] == ["nop", "oracle"]
+    assert [gate.gate for gate in verdict.gates] == ["files", "nop", "oracle"]
     assert verdict.status is VerdictStatus.ACCEPTED
+    assert not verdict.findings
+
+
+def _pipe(task: Path) -> None:
+    (task / "instruction.md").unlink()
+    os.mkfifo(task / "instruction.md")
+
+
+def _way_out(task: Path) -> None:
+    shutil.rmtree(task / "tests")
+    (task / "tests").symlink_to(Path(__file__).parent)
+
+
+@pytest.mark.parametrize("level", [Level.PAPER, Level.STANDARD])
+@pytest.mark.parametrize("change", [_pipe, _way_out])
+def test_what_may_not_be_touched_is_never_run(
+    make_task: Make, context: GateContext, change: Callable[[Path], None], level: Level
+) -> None:
+    """A pipe would hold up whoever opens it; a link would bring files of this machine into a container."""
+    task = make_task(metadata=False)
+    change(task)
+    for everything in (False, True):
+        verdict = verify(task, profile=Profile.FOREIGN, context=context, level=level, all_gates=everything)
+        assert (verdict.status, verdict.reason) == (VerdictStatus.REJECTED, Reason.UNSAFE_FILE) or (
+            verdict.reason is Reason.MALFORMED and level is Level.STANDARD
+        ), verdict.message
+        assert sum(gate.trials for gate in verdict.gates) == 0
+        ran = {gate.gate for gate in verdict.gates if gate.outcome is not GateOutcome.NOT_RUN}
+        assert not ran & {"lint", "build", "nop", "oracle"}
+
+
+def test_paper_level_keeps_other_files_to_the_others(runnable_task: Make, context: GateContext) -> None:
+    task = runnable_task(changes={"tests/rubric.md": None, "environment/.env": "x"})
+    (task / "solution/again.sh").symlink_to("solve.sh")
+    verdict = verify(task, profile=Profile.OURS, context=context, level=Level.PAPER)
+    assert verdict.status is VerdictStatus.ACCEPTED, verdict.message
 
 
 def _replace(old: str, new: str) -> Callable[[str], str]:

@@ -129,3 +129,8 @@ def size(count: int) -> str:
             return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
         value /= 1024
     return f"{value:.1f} GiB"
+
+
+def one_line(text: str) -> str:
+    """Text of untrusted origin without anything that moves a terminal's cursor or begins another line."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from skill2env.cli.output import tell
+from skill2env.cli.output import one_line, tell
 from skill2env.progress import Event, EventKind, Progress, silent
 
 
@@ -21,7 +21,11 @@ def shown(*, quiet: bool) -> Generator[Progress]:
 
 
 def line(event: Event) -> str:
-    """One line of text for an event; empty for those that only move a bar."""
+    """One line of text for an event; empty for those that only move a bar. Names and messages may be anybody's."""
+    return one_line(_told(event))
+
+
+def _told(event: Event) -> str:
     match event.kind:
         case EventKind.PHASE:
             return f"{event.subject}: {event.total}" if event.total else event.subject
@@ -82,7 +86,9 @@ def _live() -> Generator[Progress]:
             if event.kind in (EventKind.DONE, EventKind.REUSED) and current is not None:
                 bars.advance(current)
             if event.kind is EventKind.STEP and current is not None:
-                bars.update(current, now=f"{event.detail}: {event.subject}"[: max(20, console.width - 70)])
+                bars.update(
+                    current, now=one_line(f"{event.detail}: {event.subject}")[: max(20, console.width - 70)]
+                )
             text = line(event)
             if text:
                 console.print(Text(text), soft_wrap=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skill2env.cli.output import ExitCode, json_text, print_table
+from skill2env.cli.output import ExitCode, json_text, one_line, print_table
 
 if TYPE_CHECKING:
     from skill2env.records import Verdict
@@ -152,7 +152,7 @@ def _row(outcome: "Outcome") -> tuple[str, ...]:
     mend = outcome.mend if len(outcome.mend) <= _WIDTH else f"{outcome.mend[: _WIDTH - 3]}..."
     cached = outcome.verified.cached
     return (
-        _one_line(outcome.verified.path.name),
+        one_line(outcome.verified.path.name),
         outcome.status,
         outcome.reason,
         outcome.gate,
@@ -169,12 +169,7 @@ def _print_warnings(outcomes: "Sequence[Outcome]") -> None:
             if finding.severity.value == "warn":
                 place = f"{finding.where}: " if finding.where else ""
                 name = outcome.verified.path.name
-                print(_one_line(f"{name}: warning: {place}{finding.message} [{finding.code}]"))
-
-
-def _one_line(text: str) -> str:
-    """Text of untrusted origin without anything that moves a terminal's cursor."""
-    return "".join(letter if letter.isprintable() else " " for letter in text)
+                print(one_line(f"{name}: warning: {place}{finding.message} [{finding.code}]"))
 
 
 def _print_cost(outcomes: "Sequence[Outcome]") -> None:

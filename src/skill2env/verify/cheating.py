@@ -67,7 +67,7 @@ def judge(asking: Asking, outcome: TrialOutcome, what: str, *, code: str = "chea
     if not gains:
         return Answer(values=values)
     shown = ", ".join(f"{name} = {value:g}" for name, value in gains.items())
-    if code == "cheat" and max(gains.values()) < FULL_SHARE:
+    if code in ("cheat", "cheat-rewards") and max(gains.values()) < FULL_SHARE:
         code = "cheat-share"
     return Answer([Hit(code, f"{what} earns {shown}", asking.probe)], values=values)
 

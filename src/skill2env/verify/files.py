@@ -1,6 +1,8 @@
 """Gate `files`: what lies in the task folder, before anything in it is believed.
 
-Sizes, names, kinds of entries, required files, encodings and characters that people cannot see.
+Sizes, names, kinds of entries, required files, encodings and characters that people cannot see. At level paper it only
+looks for what must not be touched at all: a pipe would hold up whoever opens it for ever, and a link out of the task
+would bring files of this machine into a container.
 """
 
 import os
@@ -10,7 +12,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
-from skill2env.verify.gate import GateContext, Hit, Report, Stage, Subject
+from skill2env.verify.gate import GateContext, Hit, Level, Report, Stage, Subject
 from skill2env.verify.reading import decode, read_file, walk
 
 MACHINE_LIMIT = 4 * 2**30
@@ -27,6 +29,9 @@ CONTRACT_FILES = ("environment/Dockerfile", "instruction.md", "task.toml", "test
 SOLUTION_FILES = ("solution/solve.sh",)
 REQUIRED = frozenset({"instruction.md", "task.toml"})
 """Without these no consumer loads a task, whoever made it."""
+
+UNSAFE = frozenset({"special-file", "link-escapes"})
+"""Codes of findings after which nothing of the task may be built or run."""
 
 _PORTABLE = re.compile(r"[A-Za-z0-9._+@=,#~-]+")
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com[1-9]|lpt[1-9])(?:\..*)?", re.IGNORECASE)
@@ -60,9 +65,12 @@ _INVISIBLE = frozenset("\u200b\u2060\u2061\u2062\u2063\u2064\ufeff\u00ad\u180e\u
 _JOINERS = frozenset("\u200c\u200d")
 
 
-def check(subject: Subject, context: GateContext) -> Report:  # noqa: ARG001
+def check(subject: Subject, context: GateContext) -> Report:
     """Look at every entry of the task folder."""
     entries = walk(subject.task_dir)
+    if context.level is Level.PAPER:
+        found = (hit for path, status in entries for hit in _entry(subject, path, status))
+        return Report([hit for hit in found if hit.code in UNSAFE])
     hits = [
         *_required(subject, {path for path, _ in entries}),
         *_sizes(entries),

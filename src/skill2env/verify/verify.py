@@ -44,7 +44,7 @@ _TASK = frozenset({Stage.TASK})
 _ALWAYS = frozenset(Level)
 
 GATES: tuple[Gate, ...] = (
-    Gate("files", files.check, _CONTRACT),
+    Gate("files", files.check, _CONTRACT, _ALWAYS),
     Gate("config", config.check, _CONTRACT),
     Gate("shell", shell.check),
     Gate("rubric", rubric.check, _CONTRACT),
@@ -182,7 +182,7 @@ def _run(
 
 
 def _is_moot(gate: Gate, results: Sequence[GateResult]) -> bool:
-    """Whether a gate would only repeat what an earlier one said."""
+    """Whether a gate would only repeat what an earlier one said, or touch what nobody should."""
     rejected = {result.gate for result in results if result.outcome is GateOutcome.REJECTED}
     needs = {
         "lint": {"config"},
@@ -201,7 +201,8 @@ def _is_moot(gate: Gate, results: Sequence[GateResult]) -> bool:
         "alternatives": {"config", "build", "oracle"},
         "surroundings": {"config", "build", "oracle"},
     }
-    return bool(needs.get(gate.name, set()) & rejected)
+    unsafe = any(f.code in files.UNSAFE for result in results for f in result.findings)
+    return bool(needs.get(gate.name, set()) & rejected) or (unsafe and gate.name in needs)
 
 
 def _judge(gate: Gate, subject: Subject, context: GateContext) -> GateResult:
