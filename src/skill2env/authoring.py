@@ -44,6 +44,7 @@ def create_candidate(batch: Batch, item: ItemWork) -> Candidate | Skipped | Crea
             work_dir=work,
             solution=batch.config.create.solution,
             max_repairs=batch.config.create.max_repairs,
+            max_mends=batch.config.create.max_mends,
             cache=FolderCache(batch.folder.sessions),
         )
     )

@@ -95,6 +95,8 @@ class CreateConfig(Part):
     """Whether the solution session sees tests/."""
     max_repairs: int = Field(default=2, ge=0, le=10)
     """Solution repairs after a failing Oracle before the candidate is rejected; 0 means none."""
+    max_mends: int = Field(default=2, ge=0, le=10)
+    """Mending sessions for a contract that the checks turn away, before the seal; 0 means none."""
     organisation: str = Field(default="skill2env", pattern=r"^[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?$")
     """First half of every task name (``organisation/slug``)."""
 

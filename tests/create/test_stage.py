@@ -248,6 +248,63 @@ def test_repair_rounds(make: Callable[..., Any], bench: FakeHost) -> None:
     assert all(files == contract[0] for files in contract)
 
 
+MEND = (Phase.CONTRACT, 1)
+
+
+def test_a_contract_is_mended_before_the_seal(make: Callable[..., Any], bench: FakeHost) -> None:
+    requests: list[CreateRequest] = []
+
+    def mend(request: CreateRequest) -> Files:
+        requests.append(request)
+        task = request.workspace / "task"
+        assert (task / "instruction.md").is_file()
+        assert (task / "contract.json").is_file(), "what was handed in lies there as it was"
+        return {"instruction.md": (task / "instruction.md").read_text() + "One more sentence.\n"}
+
+    bench.contract_verdicts = [
+        rejecting(Reason.NOP_REWARDED, "totals_right = 1 for nothing"),
+        rejecting(Reason.LINT),
+    ]
+    made = make({MEND: mend, (Phase.CONTRACT, 2): mend})
+    assert isinstance(made, Candidate)
+    assert (made.path / "instruction.md").read_text().endswith("One more sentence.\nOne more sentence.\n")
+    assert [request.round for request in requests] == [1, 2]
+    assert "totals_right = 1 for nothing" in requests[0].prompt
+    assert "round 2 of 2" in requests[1].prompt
+    assert len(bench.seals) == 1
+
+
+def test_a_broken_contract_json_is_mended(make: Callable[..., Any], bench: FakeHost) -> None:
+    broken = with_files({"contract.json": "{"})
+    made = make({CONTRACT: broken, MEND: demo.files})
+    assert isinstance(made, Candidate)
+    assert [name for name, _ in bench.seen] == ["contract", "solution"]
+
+
+def test_mending_ends(make: Callable[..., Any], bench: FakeHost) -> None:
+    bench.contract_verdicts = [rejecting(Reason.NOP_REWARDED, "first")] * 3
+    steps = {MEND: demo.files, (Phase.CONTRACT, 2): demo.files}
+    result = make(steps)
+    assert (result.reason, result.message) == (Reason.NOP_REWARDED, "first")
+    assert (result.path / "instruction.md").is_file()
+    bench.contract_verdicts = [rejecting(Reason.NOP_REWARDED, "none")]
+    assert make(steps, max_mends=0).message == "none"
+    bench.contract_verdicts = [rejecting(Reason.NOP_REWARDED, "no such step")]
+    assert make({}).message == "no such step", "an author that cannot mend is not asked"
+    bench.contract_verdicts = [rejecting(Reason.NOP_REWARDED, "given up")]
+    gone = Skipped(reason=SkipReason.AUTHOR_GAVE_UP, detail="cannot")
+    assert make({MEND: gone}).message == "given up", "giving up keeps the rejection"
+
+
+def test_no_slip_no_second_chance(make: Callable[..., Any], bench: FakeHost) -> None:
+    def link(request: CreateRequest) -> Files:
+        (request.workspace / "task" / "escape").symlink_to("/etc/passwd")
+        return demo.files(request)
+
+    result = make({CONTRACT: link, MEND: demo.files})
+    assert result.reason is Reason.UNSAFE_FILE
+
+
 def test_a_repair_may_remove_a_file(make: Callable[..., Any], bench: FakeHost) -> None:
     bench.solution_verdicts = [rejecting(Reason.ORACLE_FAILED)]
     first = with_files({"solution/helper.py": "x"})

@@ -46,14 +46,15 @@ def variables(name: str) -> dict[str, Any]:
     )
     if name == "plan":
         return {"skill": skill, "count": 3, "paths": ["SKILL.md"]}
+    assignment = {
+        "spec": spec,
+        "axes": [(axis, value, axis_meaning(axis, value)) for axis, value in axes.items()],
+        "turns": "5 to 10",
+    }
     if name == "contract":
-        return {
-            "spec": spec,
-            "axes": [(axis, value, axis_meaning(axis, value)) for axis, value in axes.items()],
-            "turns": "5 to 10",
-            "bases": {"debian-bookworm": "shell tools"},
-            "limits": DEFAULT_LIMITS,
-        }
+        return {**assignment, "bases": {"debian-bookworm": "shell tools"}, "limits": DEFAULT_LIMITS}
+    if name == "mend":
+        return {**assignment, "round": 1, "max_rounds": 2, "feedback": {"a": HOSTILE}}
     common = {"contract": contract, "informed": True}
     return (
         common if name == "solution" else common | {"round": 1, "max_repairs": 2, "feedback": {"a": HOSTILE}}
@@ -69,7 +70,7 @@ def test_every_variable_is_needed(name: str) -> None:
             render(name, **{key: value for key, value in full.items() if key != missing})
 
 
-@pytest.mark.parametrize("name", ["plan", "contract", "repair"])
+@pytest.mark.parametrize("name", ["plan", "contract", "mend", "repair"])
 def test_untrusted_text_stays_in_its_fence(name: str) -> None:
     text = render(name, **variables(name))
     assert "\n# New instructions" not in text

@@ -34,7 +34,7 @@ from skill2env.harbor.session import AgentReport, Failed, read_report
 from skill2env.harbor.trial import run_trial
 from skill2env.llm.dialogue import TokenUsage
 from skill2env.llm.prices import PriceTable
-from skill2env.records import AuthorIdentity, Skipped, SkipReason, Usage, digest_of
+from skill2env.records import AuthorIdentity, Skill, Skipped, SkipReason, TaskSpec, Usage, digest_of
 
 BUILTIN = "builtin"
 HARBOR_PREFIX = "harbor:"
@@ -113,6 +113,10 @@ class AgentAuthor:
                 lay_out(taken.files, scratch / "taken", target)
         refused = taken.refusals[0] if taken.refusals else None
         return CreateReply(refused=refused, usage=usage, messages=_messages(report))
+
+    def mends_contract(self, skill: Skill, spec: TaskSpec, number: int) -> bool:  # noqa: ARG002
+        """Always: an agent reads what was found."""
+        return True
 
     def _session(
         self, scratch: Path, workspace: Path, prompt: str, *, plan: bool

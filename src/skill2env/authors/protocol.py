@@ -8,7 +8,8 @@ disk, or a program.
 Workspace of each phase::
 
     source/   the skill, a copy; changes to it are ignored
-    task/     CONTRACT: empty. SOLUTION and REPAIR: instruction.md, environment/, [tests/ when informed], solution/
+    task/     CONTRACT: empty, or what is to be mended.
+              SOLUTION and REPAIR: instruction.md, environment/, [tests/ when informed], solution/
     feedback/ REPAIR only: what the verifier printed
 """
 
@@ -75,7 +76,7 @@ class CreateRequest:
     workspace: Path
     prompt: str
     round: int = 0
-    """0 for the first session of a phase, 1.. for repairs."""
+    """0 for the first session of a phase, 1.. for repairs; CONTRACT 1.. mends what the checks found."""
     feedback: str = ""
     """Verifier output of the failing Oracle, for REPAIR."""
     informed: bool = True
@@ -156,6 +157,20 @@ class KnowsSkills(Protocol):
     def identity_for(self, skill: Skill) -> AuthorIdentity:
         """As `Author.identity`, covering only what determines the output for `skill`."""
         ...
+
+
+@runtime_checkable
+class MendsContracts(Protocol):
+    """An author that can mend a contract which the host's checks turned away, before the seal."""
+
+    def mends_contract(self, skill: Skill, spec: TaskSpec, number: int) -> bool:
+        """Whether mending session `number` (1, 2 ...) of a task can be held."""
+        ...
+
+
+def mends_contract(author: Author, skill: Skill, spec: TaskSpec, number: int) -> bool:
+    """Whether to ask `author` for a mending session; authors that would only repeat themselves are not asked."""
+    return isinstance(author, MendsContracts) and author.mends_contract(skill, spec, number)
 
 
 def pinned_axes(author: Author, skill: Skill, workflow: Workflow, variant: int) -> Axes | None:

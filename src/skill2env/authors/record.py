@@ -13,6 +13,7 @@ from skill2env.authors.protocol import (
     PlanReply,
     PlanRequest,
     identity_for,
+    mends_contract,
 )
 from skill2env.authors.protocol import pinned_axes as pinned_axes_of
 from skill2env.authors.recording import (
@@ -32,7 +33,7 @@ from skill2env.authors.recording import (
 from skill2env.authors.staging import lay_out
 from skill2env.authors.workspace import CollectLimits, TakenFile, collect
 from skill2env.errors import UserError
-from skill2env.records import AuthorIdentity, Axes, Skill, Workflow
+from skill2env.records import AuthorIdentity, Axes, Skill, TaskSpec, Workflow
 from skill2env.store.files import move_into_place, staged_folder, write_json
 
 _LIMITS = CollectLimits(max_files=4000, max_total_bytes=128 * 2**20)
@@ -62,6 +63,10 @@ class RecordingAuthor:
     def pinned_axes(self, skill: Skill, workflow: Workflow, variant: int) -> Axes | None:
         """The inner author's."""
         return pinned_axes_of(self.inner, skill, workflow, variant)
+
+    def mends_contract(self, skill: Skill, spec: TaskSpec, number: int) -> bool:
+        """The inner author's."""
+        return mends_contract(self.inner, skill, spec, number)
 
     def plan(self, request: PlanRequest) -> PlanReply:
         """Plan, and store the answer as it came."""

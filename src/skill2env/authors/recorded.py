@@ -8,10 +8,28 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from skill2env.authors.protocol import CreateReply, CreateRequest, PlanReply, PlanRequest, Refusal
-from skill2env.authors.recording import FORMAT, RecordedSession, Recording, find_recordings
+from skill2env.authors.recording import (
+    FORMAT,
+    RecordedSession,
+    Recording,
+    find_recordings,
+    is_plain_folder,
+    phase_folder,
+)
 from skill2env.authors.workspace import TakenFile, collect, path_problem
 from skill2env.errors import Boundary, boundary
-from skill2env.records import AuthorIdentity, Axes, Reason, Skill, Skipped, SkipReason, Workflow, digest_of
+from skill2env.records import (
+    AuthorIdentity,
+    Axes,
+    Phase,
+    Reason,
+    Skill,
+    Skipped,
+    SkipReason,
+    TaskSpec,
+    Workflow,
+    digest_of,
+)
 
 NAME = "recorded"
 
@@ -80,6 +98,14 @@ class RecordedAuthor:
         if plan is None:
             return PlanReply(skipped=_none(f"the recording {recording.folder.name} has no plan.json"))
         return PlanReply(text=plan.answer(), skipped=plan.skipped, usage=plan.usage, messages=plan.messages)
+
+    def mends_contract(self, skill: Skill, spec: TaskSpec, number: int) -> bool:
+        """Whether such a session was recorded."""
+        recording = self.find(skill)
+        folder = phase_folder(Phase.CONTRACT, number)
+        return recording is not None and is_plain_folder(
+            recording.folder, f"{spec.workflow.name}/{spec.variant}/{folder}"
+        )
 
     def create(self, request: CreateRequest) -> CreateReply:
         """Replay one session into the workspace."""

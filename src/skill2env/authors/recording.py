@@ -87,8 +87,8 @@ class RecordedSession(Record):
 
 
 def phase_folder(phase: Phase, round_: int) -> str:
-    """``contract``, ``solution``, ``repair-1`` ..."""
-    return f"{phase.value}-{round_}" if phase is Phase.REPAIR else phase.value
+    """``contract``, ``contract-1`` (mended), ``solution``, ``repair-1`` ..."""
+    return f"{phase.value}-{round_}" if round_ or phase is Phase.REPAIR else phase.value
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,10 @@ from skill2env.errors import UserError
 from skill2env.records import (
     AuthorIdentity,
     Phase,
+    Skill,
     Skipped,
     SkipReason,
+    TaskSpec,
     Usage,
     Workflow,
     canonical_json,
@@ -83,6 +85,10 @@ class ScriptedAuthor:
             return CreateReply(skipped=step, usage=self.usage)
         done = step(request) if callable(step) else step
         return done if isinstance(done, CreateReply) else self._reply(request, done)
+
+    def mends_contract(self, skill: Skill, spec: TaskSpec, number: int) -> bool:  # noqa: ARG002
+        """Whether the script has such a step."""
+        return (Phase.CONTRACT, number) in (self.steps or {})
 
     def _reply(self, request: CreateRequest, files: Files) -> CreateReply:
         write_files(request.workspace / "task", files)

@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
 from skill2env.authors.workspace import CollectLimits
 from skill2env.axes import AXIS_NAMES, TURNS, axis_meaning
+from skill2env.create.outcome import CreateRejected
 from skill2env.prompts import prompt_digest, render
-from skill2env.records import TaskContract, TaskSpec, Verdict, digest_of
+from skill2env.records import Severity, TaskContract, TaskSpec, Verdict, digest_of, meaning
 
 MAX_FEEDBACK_CHARS = 16_000
 
@@ -14,21 +16,40 @@ MAX_FEEDBACK_CHARS = 16_000
 @cache
 def create_prompt_digest() -> str:
     """Digest of the prompts that made a candidate."""
-    return digest_of({name: prompt_digest(name) for name in ("contract", "solution", "repair")})
+    return digest_of({name: prompt_digest(name) for name in ("contract", "mend", "solution", "repair")})
 
 
 def contract_prompt(spec: TaskSpec, bases: Mapping[str, str], limits: CollectLimits) -> str:
     """Prompt of the contract session."""
+    return render("contract", **_assignment(spec), bases=bases, limits=limits)
+
+
+def mend_prompt(spec: TaskSpec, stop: CreateRejected, *, rounds: tuple[int, int]) -> str:
+    """Prompt of mending session number ``rounds[0]`` of ``rounds[1]``, for a contract that the checks turned away."""
+    findings = [
+        {"where": item.where, "message": item.message, "mend": item.mend}
+        for gate in stop.gates
+        for item in gate.findings
+        if item.severity is not Severity.INFO
+    ]
+    feedback = {
+        "reason": stop.reason.value,
+        "meaning": meaning(stop.reason),
+        "message": bounded(stop.message),
+        "findings": findings[:50],
+        "details": list(stop.details),
+    }
+    return render("mend", **_assignment(spec), round=rounds[0], max_rounds=rounds[1], feedback=feedback)
+
+
+def _assignment(spec: TaskSpec) -> dict[str, Any]:
     values = spec.axes.model_dump()
     low, high = TURNS.get(spec.axes.complexity, (0, 0))
-    return render(
-        "contract",
-        spec=spec,
-        axes=[(axis, values[axis], axis_meaning(axis, values[axis])) for axis in AXIS_NAMES],
-        turns=f"{low} to {high}" if high else spec.axes.complexity,
-        bases=bases,
-        limits=limits,
-    )
+    return {
+        "spec": spec,
+        "axes": [(axis, values[axis], axis_meaning(axis, values[axis])) for axis in AXIS_NAMES],
+        "turns": f"{low} to {high}" if high else spec.axes.complexity,
+    }
 
 
 def solution_prompt(contract: TaskContract, *, informed: bool) -> str:

@@ -14,7 +14,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from skill2env.authors.protocol import Author, identity_for
+from skill2env.authors.protocol import Author, identity_for, mends_contract
 from skill2env.authors.staging import lay_out
 from skill2env.authors.workspace import DEFAULT_LIMITS, CollectLimits, TakenFile, path_problem
 from skill2env.config import SolutionMode
@@ -28,6 +28,7 @@ from skill2env.create.prompting import (
     bounded,
     contract_prompt,
     create_prompt_digest,
+    mend_prompt,
     repair_prompt,
     solution_prompt,
 )
@@ -69,6 +70,10 @@ CONTRACT_FAULTS = frozenset(
 """Rejections after the seal that no change to the solution can mend. All others are taken for the solution's fault."""
 
 
+NOT_MENDED = frozenset({Reason.UNSAFE_FILE, Reason.TOO_LARGE, Reason.FREEZE_BROKEN})
+"""Rejections before the seal for which the author gets no second chance: they are no slips."""
+
+
 def create(
     spec: TaskSpec,
     skill: Skill,
@@ -79,6 +84,7 @@ def create(
     work_dir: Path,
     solution: SolutionMode = SolutionMode.INFORMED,
     max_repairs: int = 2,
+    max_mends: int = 2,
     cache: PhaseCache = NO_CACHE,
     limits: CollectLimits = DEFAULT_LIMITS,
 ) -> CreateOutcome:
@@ -93,6 +99,7 @@ def create(
         work_dir: a folder of this attempt's own. Emptied first; the candidate lies in ``work_dir/task`` afterwards.
         solution: whether the solution sessions see tests/, the rubric and the verifier's output.
         max_repairs: rounds after a failing reference solution.
+        max_mends: rounds after a contract that the checks turn away, before the seal.
         cache: finished sessions of earlier calls.
         limits: how much one session may hand in.
 
@@ -109,7 +116,7 @@ def create(
         work_dir.mkdir(parents=True)
     informed = solution is SolutionMode.INFORMED
     desk = Desk(spec, skill, skill_dir, author, host, cache, work_dir, informed, limits)
-    job = _Job(desk, max_repairs)
+    job = _Job(desk, max_repairs, max_mends)
     try:
         return job.run()
     except Stop as stop:
@@ -122,6 +129,7 @@ class _Job:
 
     desk: Desk
     max_repairs: int
+    max_mends: int
     contract: TaskContract | None = None
     seal: Seal | None = None
     gates: tuple[GateResult, ...] = ()
@@ -133,9 +141,7 @@ class _Job:
         return self.desk.work_dir / "task"
 
     def run(self) -> Candidate:
-        contract = self._contract_session()
-        self.contract = contract
-        self._check(self.desk.host.check_contract(self.task, contract), "the contract")
+        contract = self._contract()
         self.seal = seal(self.task, self.desk.work_dir / "sealed")
         self.desk.host.record_seal(self.desk.spec.task_name, self.seal.digest, self.seal.ledger_lines())
         self._solution(contract, self.seal)
@@ -166,11 +172,51 @@ class _Job:
 
     # ------------------------------------------------------------------------------------------ contract
 
-    def _contract_session(self) -> TaskContract:
-        """Hold the session and build the task folder from it."""
+    def _contract(self) -> TaskContract:
+        """The contract session, the checks, and mending sessions until they pass or the rounds are used up."""
         desk = self.desk
         prompt = contract_prompt(desk.spec, desk.host.bases, desk.limits)
-        session = desk.run(Given(Phase.CONTRACT, prompt, {}, desk.work_dir))
+        given = Given(Phase.CONTRACT, prompt, {}, desk.work_dir)
+        failed: Stop | None = None
+        while True:
+            session = desk.run(given)
+            if failed is not None and session.result.reply.skipped is not None:
+                raise failed
+            try:
+                return self._checked_contract(session)
+            except Stop as stop:
+                failed = Stop(self.complete(stop.outcome))
+                following = self._mending(session, failed, given.round + 1)
+                if following is None:
+                    raise failed from None
+                given = following
+
+    def _mending(self, session: Session, failed: Stop, number: int) -> Given | None:
+        """What the next mending session is given; None when there is to be none."""
+        outcome, desk = failed.outcome, self.desk
+        if (
+            isinstance(outcome, Skipped)
+            or outcome.reason in NOT_MENDED
+            or number > self.max_mends
+            or not mends_contract(desk.author, desk.skill, desk.spec, number)
+        ):
+            return None
+        prompt = mend_prompt(desk.spec, outcome, rounds=(number, self.max_mends))
+        return Given(Phase.CONTRACT, prompt, session.result.files, session.files, number, outcome.message)
+
+    def _checked_contract(self, session: Session) -> TaskContract:
+        """Take the session's files and check them."""
+        self.contract, self.gates = None, ()
+        with boundary(Boundary.STORAGE, f"clearing {self.task}"):
+            shutil.rmtree(self.task, ignore_errors=True)
+        contract = self._taken_contract(session)
+        self.contract = contract
+        self._check(self.desk.host.check_contract(self.task, contract), "the contract")
+        return contract
+
+    def _taken_contract(self, session: Session) -> TaskContract:
+        """Build the task folder from a contract session."""
+        desk = self.desk
         stop_if_skipped(session, SKIP_FILE)
         stop_if_refused(session.result)
         files, _ = choose(session.result.files)

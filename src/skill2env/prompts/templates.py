@@ -21,7 +21,7 @@ from pydantic import BaseModel, TypeAdapter
 from skill2env.axes import AXIS_NAMES, CATALOGS
 from skill2env.records import Reason, SkipReason, TaskContract, Workflow, digest_of, meanings
 
-TEMPLATES: tuple[str, ...] = ("plan", "contract", "solution", "repair")
+TEMPLATES: tuple[str, ...] = ("plan", "contract", "mend", "solution", "repair")
 """Prompts that `render` knows, one for each phase."""
 
 AUTHOR_REASONS: tuple[Reason, ...] = (
