@@ -130,6 +130,7 @@ WORLDS: dict[str, tuple[Callable[[], Conditions], str, str]] = {
         "echo $(uname -n) $(nproc) $(grep MemTotal /proc/meminfo | tr -dc 0-9) $(grep -c processor /proc/cpuinfo)",
         f"{worlds.HOST_NAME} 1 3276800 1",
     ),
+    "user": (lambda: worlds.another_user("root"), "id -un 0", "somebody"),
     "tools": (worlds.broken_package_tools, "apt-get --version >/dev/null 2>&1; echo $?", "100"),
     "hashes": (lambda: worlds.hash_seed(7), "echo $PYTHONHASHSEED", "7"),
     "folders": (
