@@ -97,7 +97,7 @@ def _host(batch: Batch, item: ItemWork) -> Host:
         bases={name: lookup(name).about for name in batch.parts.bases},
         record_seal=batch.ledger.add_freeze,
         note_session=lambda note: batch.note_session(note, author),
-        before_session=batch.before_session,
+        before_session=lambda note: batch.before_session(note, author),
     )
 
 

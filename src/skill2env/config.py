@@ -137,10 +137,24 @@ class PublishConfig(Part):
 
 
 class BudgetConfig(Part):
-    """When to stop paying."""
+    """When to stop paying. Applies to authors with a model."""
 
     usd: float | None = Field(default=None, gt=0)
-    """Stop before the next paid session once this many US dollars are spent; none means no limit."""
+    """Most that the run folder may cost, US dollars; none means no limit."""
+    usd_per_task: float | None = Field(default=None, gt=0)
+    """Most that one task may cost; a task that needs more is skipped."""
+    usd_per_session: float = Field(default=2.0, gt=0)
+    """Set aside for each session while a limit is given, so that neither sessions side by side nor a kill overspend."""
+
+    @property
+    def limited(self) -> bool:
+        """Whether any limit is given."""
+        return self.usd is not None or self.usd_per_task is not None
+
+    @property
+    def micro_dollars_per_session(self) -> int:
+        """`usd_per_session` in micro-dollars."""
+        return round(self.usd_per_session * 1e6)
 
 
 class RunConfig(Part):

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from skill2env import __version__
-from skill2env.authors.protocol import AuthorFailed, identity_for, pinned_axes
+from skill2env.authors.protocol import AllowanceSpent, AuthorFailed, identity_for, pinned_axes
 from skill2env.create import SessionNote
 from skill2env.create.freeze import freeze_digest
 from skill2env.create.outcome import CreateRejected
@@ -116,11 +116,19 @@ def _planned(batch: Batch, work: SkillWork, key: str) -> Plan:
     skill = work.known
     author = identity_for(batch.author, skill)
     note = SessionNote(key, skill.slug, Phase.PLAN, 0, Usage(), cached=False)
-    batch.before_session(Phase.PLAN)
+    allowance = batch.before_session(note, author)
     try:
         plan = plan_workflows(
-            skill, work.path, batch.author, count=batch.config.plan.workflows, seed=batch.config.seed
+            skill,
+            work.path,
+            batch.author,
+            count=batch.config.plan.workflows,
+            seed=batch.config.seed,
+            allowance=allowance,
         )
+    except AllowanceSpent as spent:
+        batch.note_session(replace(note, usage=spent.usage, outcome="budget"), author)
+        raise
     except InfraError as error:
         used = error.usage if isinstance(error, AuthorFailed) else note.usage
         batch.note_session(replace(note, usage=used, outcome=error.boundary.value), author)

@@ -382,6 +382,8 @@ class SkipReason(StrEnum):
     """The `recorded` author has no session for this skill and workflow."""
     UNREADABLE = "unreadable"
     """The skill's entry file is there and cannot be read, or leads out of the skill."""
+    TOO_EXPENSIVE = "too_expensive"
+    """The task had cost as much as one task may before it was finished."""
     AUTHOR_GAVE_UP = "author_gave_up"
     """The author said that it could not finish, or ended without a complete result."""
 

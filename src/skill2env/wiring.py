@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skill2env import __version__
-from skill2env.authors.protocol import Author, identity_for
+from skill2env.authors.protocol import Allowance, Author, identity_for
 from skill2env.config import RunConfig
 from skill2env.create import SessionNote, create_prompt_digest
 from skill2env.errors import Boundary, BudgetReached, InfraError, UserError
@@ -61,6 +61,8 @@ class Batch:
     published: DatasetState | None = None
     advice: list[str] = field(default_factory=list[str])
     cancelled: threading.Event = field(default_factory=threading.Event)
+    money: threading.Condition = field(default_factory=threading.Condition)
+    """Held while money is set aside; told when a session is settled."""
     parts: Parts = field(init=False)
 
     def __post_init__(self) -> None:
@@ -114,22 +116,59 @@ class Batch:
             self.progress(Event(EventKind.REDO, f"{stage} {subject}", ", ".join(found.changed)))
         return found.result
 
-    def before_session(self, _: Phase) -> None:
-        """Stop before a session when the budget is spent.
+    def before_session(self, note: SessionNote, author: AuthorIdentity) -> Allowance | None:
+        """What a session may cost; set aside until `note_session` settles it. None where nothing is limited.
+
+        Waits while the money that is left is set aside for sessions under way.
 
         Raises:
-            BudgetReached: it is.
+            BudgetReached: everything is spent.
             Cancelled: the batch is being stopped.
         """
         if self.cancelled.is_set():
             raise Cancelled
-        limit = self.config.budget.usd
-        spent = report.spend(self.ledger).micro_dollars / 1e6
-        if limit is not None and spent >= limit:
-            raise BudgetReached(
-                f"the budget of ${limit:.2f} is reached: ${spent:.4f} are spent",
-                hint="raise --budget-usd and run the same command again; finished work is kept",
-            )
+        if not author.model or not self.config.budget.limited:
+            return None
+        with self.money:
+            while (allowance := self._allowance(note)) is None:
+                self.money.wait(1.0)
+                if self.cancelled.is_set():
+                    raise Cancelled
+            if allowance.micro_dollars > 0:
+                self.ledger.reserve(
+                    note.key,
+                    run=self.run,
+                    subject=note.subject,
+                    phase=note.phase,
+                    round_=note.round,
+                    author=author,
+                    micro_dollars=allowance.micro_dollars,
+                )
+        return allowance
+
+    def _allowance(self, note: SessionNote) -> Allowance | None:
+        """What is left for a session; None to wait for others, nothing when its task has used up what one may cost."""
+        budget = self.config.budget
+        left = budget.micro_dollars_per_session
+        of_task = False
+        if budget.usd is not None:
+            limit = round(budget.usd * 1e6)
+            spent = report.spend(self.ledger).micro_dollars
+            if spent >= limit:
+                raise BudgetReached(
+                    f"the budget of ${budget.usd:.2f} is reached: ${spent / 1e6:.4f} are spent",
+                    hint="raise --max-usd and run the same command again; finished work is kept",
+                )
+            free = limit - spent - self.ledger.reserved()
+            if free <= 0:
+                return None
+            left = min(left, free)
+        if budget.usd_per_task is not None and note.phase is not Phase.PLAN:
+            used = report.spend(self.ledger, note.subject).micro_dollars
+            free = max(0, round(budget.usd_per_task * 1e6) - used)
+            of_task = free <= left
+            left = min(left, free)
+        return Allowance(left, of_task=of_task)
 
     def note_session(self, note: SessionNote, author: AuthorIdentity) -> None:
         """Note a session and its cost; that of one that failed without a bill is unknown if its author has a model."""
@@ -146,6 +185,8 @@ class Batch:
             usage=usage,
             outcome=note.outcome,
         )
+        with self.money:
+            self.money.notify_all()
 
     def attempt_key(self, work: SkillWork, spec: TaskSpec) -> str:
         """Content key of an attempt."""
@@ -278,6 +319,11 @@ def open_batch(
             dataset=out,
             version=__version__,
         )
+        lost = ledger.settle_lost()
+        if lost:
+            progress(
+                Event(EventKind.NOTE, "budget", f"{lost} sessions were lost to a kill and count as paid")
+            )
         yield Batch(
             config=config,
             folder=folder,
@@ -326,6 +372,7 @@ def _make_author(config: RunConfig) -> Author:
         api_base=config.author.api_base,
         key_variable=config.author.key_variable,
         prices=config.author.prices,
+        limited=config.budget.limited,
         sandbox=config.sandbox.kind,
         network=config.author.network,
         hosts=config.author.hosts,

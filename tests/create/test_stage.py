@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from skill2env.authors import demo
-from skill2env.authors.protocol import CreateReply, CreateRequest, Refusal
+from skill2env.authors.protocol import Allowance, AllowanceSpent, CreateReply, CreateRequest, Refusal
 from skill2env.authors.scripted import Files, ScriptedAuthor, Step
 from skill2env.authors.workspace import DEFAULT_LIMITS
 from skill2env.config import SolutionMode
@@ -294,6 +294,22 @@ def test_mending_ends(make: Callable[..., Any], bench: FakeHost) -> None:
     bench.contract_verdicts = [rejecting(Reason.NOP_REWARDED, "given up")]
     gone = Skipped(reason=SkipReason.AUTHOR_GAVE_UP, detail="cannot")
     assert make({MEND: gone}).message == "given up", "giving up keeps the rejection"
+
+
+def test_a_task_that_costs_too_much_is_skipped(make: Callable[..., Any], bench: FakeHost) -> None:
+    bench.allowances = [None, Allowance(0, of_task=True)]
+    assert make({}).reason is SkipReason.TOO_EXPENSIVE
+
+    def spend(request: CreateRequest) -> Files:
+        assert request.allowance is not None
+        raise AllowanceSpent("spent", usage=Usage(model="m", input_tokens=5, micro_dollars=70))
+
+    bench.allowances = [Allowance(60, of_task=True)]
+    assert make({CONTRACT: spend}).reason is SkipReason.TOO_EXPENSIVE
+    assert (bench.notes[-1].outcome, bench.notes[-1].usage.micro_dollars) == ("budget", 70)
+    bench.allowances = [Allowance(60)]
+    with pytest.raises(BudgetReached):
+        make({CONTRACT: spend})
 
 
 def test_no_slip_no_second_chance(make: Callable[..., Any], bench: FakeHost) -> None:

@@ -124,6 +124,39 @@ def test_an_agent_inside_reaches_its_model_through_the_proxy(
     assert told["counts"]["published"] == 1
 
 
+def test_money_is_set_aside_and_settled(shell: Any) -> None:
+    """Sessions of 1000 + 100 tokens a turn at 1 and 4 dollars a million: 1400 micro-dollars a turn, 5600 a session."""
+    skill = load_skill(shell.folder / "skills" / "cafe")
+    script = demo_script(skill)
+    scenarios = tuple(
+        item.model_copy(
+            update={
+                "replies": tuple(
+                    reply.model_copy(update={"input_tokens": 1000, "output_tokens": 100})
+                    for reply in item.replies
+                )
+            }
+        )
+        for item in script.scenarios
+    )
+    config = shell.folder / "config.toml"
+    config.write_text("[author.options]\nmax_output_tokens = 2000\n")
+    with scripted_server(script.model_copy(update={"scenarios": scenarios})) as server:
+        base = arguments(shell, server, "--prices", prices(shell.folder), "--config", config)
+        unpriced = shell(*arguments(shell, server, "--max-usd", 1), code=2)
+        assert "has no price" in unpriced.stderr
+        stopped = shell(*base, "--max-usd", 0.02, code=4)
+        spent = json.loads(stopped.stdout)["spend"]["micro_dollars"]
+        assert 5600 <= spent <= 20_000, "planned, and stopped before a request that might not fit"
+        done = json.loads(shell(*base, "--max-usd", 0.2).stdout)
+        assert done["counts"]["published"] == 1
+        assert spent < done["spend"]["micro_dollars"] <= spent + 3 * 5600
+    with scripted_server(script.model_copy(update={"scenarios": scenarios})) as server:
+        base = arguments(shell, server, "--prices", prices(shell.folder), "--config", config, "--seed", 5)
+        skipped = json.loads(shell(*base, "--out", "out/dear", "--max-usd-per-task", 0.012).stdout)
+        assert skipped["reasons"][0]["reason"] == "too_expensive"
+
+
 def test_no_model_and_no_key(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     base = ["compile", shell.folder / "skills" / "cafe", "--out", "out/made"]

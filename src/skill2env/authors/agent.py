@@ -17,6 +17,8 @@ from typing import Any
 from skill2env import __version__
 from skill2env.authors.agent_task import DONE, PLAN_FILE, WORKSPACE, Room, stage_task
 from skill2env.authors.protocol import (
+    Allowance,
+    AllowanceSpent,
     AuthorFailed,
     CreateReply,
     CreateRequest,
@@ -26,11 +28,11 @@ from skill2env.authors.protocol import (
 )
 from skill2env.authors.staging import lay_out, read_inside, stage_source
 from skill2env.authors.workspace import CollectLimits, collect
-from skill2env.errors import Boundary, boundary
+from skill2env.errors import Boundary, InfraError, boundary
 from skill2env.harbor.limits import Timeouts
 from skill2env.harbor.outcome import TrialOutcome
 from skill2env.harbor.sandboxes import SandboxChoice
-from skill2env.harbor.session import AgentReport, Failed, read_report
+from skill2env.harbor.session import AgentReport, Failed, read_report, usage_so_far
 from skill2env.harbor.trial import run_trial
 from skill2env.llm.dialogue import TokenUsage
 from skill2env.llm.prices import PriceTable
@@ -88,7 +90,9 @@ class AgentAuthor:
         with _scratch() as scratch:
             workspace = scratch / "workspace"
             stage_source(request.skill, request.skill_dir, workspace / "source")
-            outcome, report, usage = self._session(scratch, workspace, request.prompt, plan=True)
+            outcome, report, usage = self._session(
+                scratch, workspace, request.prompt, request.allowance, plan=True
+            )
             said = _messages(report)
             skipped = self._ended(outcome, report, usage)
             text = "" if skipped else _plan_text(outcome, report)
@@ -101,7 +105,9 @@ class AgentAuthor:
             AuthorFailed: as for `plan`.
         """
         with _scratch() as scratch:
-            outcome, report, usage = self._session(scratch, request.workspace, request.prompt, plan=False)
+            outcome, report, usage = self._session(
+                scratch, request.workspace, request.prompt, request.allowance, plan=False
+            )
             skipped = self._ended(outcome, report, usage)
             if skipped is not None:
                 return CreateReply(skipped=skipped, usage=usage, messages=_messages(report))
@@ -119,45 +125,56 @@ class AgentAuthor:
         return True
 
     def _session(
-        self, scratch: Path, workspace: Path, prompt: str, *, plan: bool
+        self, scratch: Path, workspace: Path, prompt: str, allowance: Allowance | None, *, plan: bool
     ) -> tuple[TrialOutcome, AgentReport, Usage]:
-        task = scratch / "session"
+        task, trials = scratch / "session", scratch / "trials"
         stage_task(task, workspace, prompt=prompt, base=self.base(), room=self.room, plan=plan)
-        outcome = run_trial(
-            task,
-            self.agent,
-            environment=self.sandbox(),
-            trials_dir=scratch / "trials",
-            timeouts=Timeouts(agent_sec=self.room.timeout_sec),
-            agent_kwargs=dict(self.options),
-            model=self.model,
-            base_url=self.base_url,
-        )
+        options = dict(self.options)
+        if allowance is not None and self.name == BUILTIN:
+            options["max_usd"] = allowance.micro_dollars / 1e6
+        try:
+            outcome = run_trial(
+                task,
+                self.agent,
+                environment=self.sandbox(),
+                trials_dir=trials,
+                timeouts=Timeouts(agent_sec=self.room.timeout_sec),
+                agent_kwargs=options,
+                model=self.model,
+                base_url=self.base_url,
+            )
+        except InfraError as error:
+            used = self._bill(TokenUsage(*usage_so_far(trials)), None, 0)
+            raise AuthorFailed(
+                error.boundary, error.message, usage=used, transient=error.transient, hint=error.hint
+            ) from error
         report = read_report(outcome)
-        return outcome, report, self._usage(report)
-
-    def _usage(self, report: AgentReport) -> Usage:
-        """Cost as the agent says, else by the price table; an agent that says 0 for tokens that it used knows none."""
         tokens = TokenUsage(report.input_tokens, report.output_tokens, report.cached_tokens)
+        return outcome, report, self._bill(tokens, report.cost_usd, report.turns)
+
+    def _bill(self, tokens: TokenUsage, told_usd: float | None, turns: int) -> Usage:
+        """Cost by the price table, else as the agent says; one that says 0 for tokens that it used knows none."""
         used = bool(tokens.input or tokens.output)
         price = self.prices.find(self.model)
         cost: int | None = None
         if price is not None:
             cost = price.micro_dollars(tokens)
-        elif report.cost_usd or not used:
-            cost = math.ceil((report.cost_usd or 0) * 1e6)
+        elif told_usd or not used:
+            cost = math.ceil((told_usd or 0) * 1e6)
         return Usage(
             model=self.model,
             input_tokens=tokens.input,
             output_tokens=tokens.output,
             cached_tokens=tokens.cached,
             micro_dollars=cost,
-            turns=report.turns,
+            turns=turns,
         )
 
     def _ended(self, outcome: TrialOutcome, report: AgentReport, usage: Usage) -> Skipped | None:
         """None when there is something to take, a skip when the author failed; raises when others failed."""
         failed = report.failed
+        if report.stop == "money":
+            raise AllowanceSpent("the session used up what it may cost", usage=usage, hint="raise --max-usd")
         if failed is not None and failed.whose in _BOUNDARIES:
             raise AuthorFailed(
                 _BOUNDARIES[failed.whose],

@@ -41,6 +41,12 @@ def make_builtin(settings: AuthorSettings) -> AgentAuthor:
         settings.model, api=settings.api, base_url=settings.api_base, key_variable=settings.key_variable
     )
     read_key(model)
+    prices = PriceTable.load(settings.prices) if settings.prices else PriceTable()
+    if settings.limited and prices.find(model.name) is None:
+        raise UserError(
+            f"the model {model.name} has no price, so its cost cannot be limited",
+            hint="give its price in a TOML file with --prices, or leave the limits out",
+        )
     options: dict[str, Any] = {
         "api": model.api.value,
         "api_base": settings.api_base,

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from skill2env.errors import Boundary, InfraError
+from skill2env.errors import Boundary, BudgetReached, InfraError
 from skill2env.records import (
     AuthorIdentity,
     Axes,
@@ -41,6 +41,15 @@ class Message(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class Allowance:
+    """What a session may cost."""
+
+    micro_dollars: int
+    of_task: bool = False
+    """The limit of one task set it, and not that of the run: a session that needs more ends its task."""
+
+
+@dataclass(frozen=True, slots=True)
 class PlanRequest:
     """Ask for the workflows of one skill."""
 
@@ -52,6 +61,8 @@ class PlanRequest:
     prompt: str
     """Rendered planning prompt with the JSON schema of the answer."""
     seed: int
+    allowance: Allowance | None = None
+    """None for no limit, and for authors that cost nothing."""
 
 
 class PlanReply(Record):
@@ -79,6 +90,8 @@ class CreateRequest:
     """0 for the first session of a phase, 1.. for repairs; CONTRACT 1.. mends what the checks found."""
     feedback: str = ""
     """Verifier output of the failing Oracle, for REPAIR."""
+    allowance: Allowance | None = None
+    """As for `PlanRequest`."""
     informed: bool = True
     """False hides tests/ from SOLUTION and REPAIR (``--solution blind``)."""
 
@@ -103,6 +116,14 @@ class CreateReply(Record):
     """Set when the author's own transport already found files that must not be taken; the candidate is rejected."""
     usage: Usage = Usage()
     messages: tuple[Message, ...] = ()
+
+
+class AllowanceSpent(BudgetReached):
+    """A session was ended because it had used up its allowance. `usage` is what it cost."""
+
+    def __init__(self, message: str, *, usage: Usage, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.usage = usage
 
 
 class AuthorFailed(InfraError):

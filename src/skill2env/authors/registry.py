@@ -38,6 +38,8 @@ class AuthorSettings:
     """Environment variable that holds the key; empty for the usual one."""
     prices: Path | None = None
     """Prices of one's own."""
+    limited: bool = False
+    """What sessions cost is limited, so that a model without a price cannot be used."""
     sandbox: str = "auto"
     """Where sessions run, as for trials."""
     network: str = "no-network"

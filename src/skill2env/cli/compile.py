@@ -104,8 +104,12 @@ def compile(  # noqa: A001
     max_repairs: Annotated[
         int | None, typer.Option(help="Repairs of a failing reference solution.", show_default="2")
     ] = None,
-    budget_usd: Annotated[
-        float | None, typer.Option(help="Stop before the next session once this much is spent.")
+    max_usd: Annotated[
+        float | None,
+        typer.Option("--max-usd", "--budget-usd", help="Most that all sessions may cost together."),
+    ] = None,
+    max_usd_per_task: Annotated[
+        float | None, typer.Option(help="Most that one task may cost; one that needs more is skipped.")
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON document.")] = False,
@@ -142,7 +146,8 @@ def compile(  # noqa: A001
         "publish.near_duplicates": allow_near_duplicates or None,
         "verify.level": level,
         "create.max_repairs": max_repairs,
-        "budget.usd": budget_usd,
+        "budget.usd": max_usd,
+        "budget.usd_per_task": max_usd_per_task,
     }
     settings = load_config(config, flags)
     folder = run or out.parent / "runs" / out.name

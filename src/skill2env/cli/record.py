@@ -71,8 +71,12 @@ def record(
         bool,
         typer.Option("--allow-degraded", help="Publish also from a sandbox where agent and root are one."),
     ] = False,
-    budget_usd: Annotated[
-        float | None, typer.Option(help="Stop before the next session once this much is spent.")
+    max_usd: Annotated[
+        float | None,
+        typer.Option("--max-usd", "--budget-usd", help="Most that all sessions may cost together."),
+    ] = None,
+    max_usd_per_task: Annotated[
+        float | None, typer.Option(help="Most that one task may cost; one that needs more is skipped.")
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON document.")] = False,
@@ -110,7 +114,8 @@ def record(
         "workers": workers,
         "sandbox.kind": sandbox,
         "sandbox.allow_degraded": allow_degraded or None,
-        "budget.usd": budget_usd,
+        "budget.usd": max_usd,
+        "budget.usd_per_task": max_usd_per_task,
     }
     settings = load_config(config, flags)
     with shown(quiet=quiet or as_json) as progress:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from skill2env.authors.protocol import Allowance
 from skill2env.create.freeze import scan
 from skill2env.create.host import Host, SessionNote
 from skill2env.records import (
@@ -42,6 +43,8 @@ class FakeHost:
     notes: list[SessionNote] = field(default_factory=list[SessionNote])
     asked: list[Phase] = field(default_factory=list[Phase])
     feedback: str = "x is 0"
+    allowances: list[Allowance | None] = field(default_factory=list[Allowance | None])
+    """What the next sessions may cost."""
     before: Callable[[Phase], None] | None = None
     """Called before each session that is not cached; may raise."""
 
@@ -69,7 +72,8 @@ class FakeHost:
     def _seal(self, task: str, digest: str, files: Mapping[str, str]) -> None:
         self.seals.append((task, digest, dict(files)))
 
-    def _before(self, phase: Phase) -> None:
-        self.asked.append(phase)
+    def _before(self, note: SessionNote) -> Allowance | None:
+        self.asked.append(note.phase)
         if self.before:
-            self.before(phase)
+            self.before(note.phase)
+        return self.allowances.pop(0) if self.allowances else None

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from skill2env.authors.protocol import Allowance
 from skill2env.records import Phase, Skill, TaskContract, TaskSpec, Usage, Verdict
 
 
@@ -25,7 +26,7 @@ class SessionNote:
 
 
 def _nothing(_: object) -> None:
-    """Default of the notes that a caller does not need."""
+    """Default of the notes that a caller does not need; no allowance either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,5 +50,6 @@ class Host:
     """(task name, freeze digest, path -> mode and digest): the ledger's entry. Called once, at the seal."""
     note_session: Callable[[SessionNote], None] = _nothing
     """Called after every session, cached ones included."""
-    before_session: Callable[[Phase], None] = _nothing
-    """Called before a session that is not cached; raises BudgetReached to stop."""
+    before_session: Callable[[SessionNote], Allowance | None] = _nothing
+    """Called before a session that is not cached; gives what it may cost, or raises BudgetReached to stop. What it
+    set aside is settled by `note_session` with the same key."""

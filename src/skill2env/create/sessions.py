@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from skill2env.authors.protocol import (
+    Allowance,
+    AllowanceSpent,
     Author,
     AuthorFailed,
     CreateReply,
@@ -16,8 +18,9 @@ from skill2env.authors.staging import lay_out, stage_source
 from skill2env.authors.workspace import DEFAULT_LIMITS, CollectLimits, TakenFile, collect
 from skill2env.create.cache import PhaseCache, SessionResult, file_lines
 from skill2env.create.host import Host, SessionNote
+from skill2env.create.outcome import Stop
 from skill2env.errors import Boundary, InfraError, boundary
-from skill2env.records import Phase, Skill, TaskSpec, Usage, digest_of
+from skill2env.records import Phase, Skill, Skipped, SkipReason, TaskSpec, Usage, digest_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,8 @@ class Desk:
 
         Raises:
             InfraError: the author or the disk failed; noted, never cached.
-            BudgetReached: from the host, before a session that would be paid.
+            BudgetReached: the run's money is spent, before this session or by it.
+            Stop: this task's money is.
         """
         key = self._key(given)
         folder = self.work_dir / f"{given.phase.value}-{given.round}"
@@ -69,15 +73,22 @@ class Desk:
         if cached is not None:
             self.host.note_session(replace(note, usage=cached.reply.usage))
             return Session(cached, folder / "files")
-        self.host.before_session(given.phase)
+        allowance = self.host.before_session(note)
+        if allowance is not None and allowance.micro_dollars <= 0:
+            raise Stop(_too_expensive("before this session"))
         with boundary(Boundary.STORAGE, f"clearing {folder}"):
             if folder.exists():
                 shutil.rmtree(folder)
         try:
-            result = self._hold(given, folder)
+            result = self._hold(given, folder, allowance)
         except InfraError as error:
             used = error.usage if isinstance(error, AuthorFailed) else note.usage
             self.host.note_session(replace(note, usage=used, outcome=error.boundary.value))
+            raise
+        except AllowanceSpent as spent:
+            self.host.note_session(replace(note, usage=spent.usage, outcome="budget"))
+            if allowance is not None and allowance.of_task:
+                raise Stop(_too_expensive(f"in its {given.phase.value} session")) from spent
             raise
         self.cache.put(key, result, folder / "files")
         self.host.note_session(replace(note, usage=result.reply.usage))
@@ -97,7 +108,7 @@ class Desk:
             }
         )
 
-    def _hold(self, given: Given, folder: Path) -> SessionResult:
+    def _hold(self, given: Given, folder: Path, allowance: Allowance | None) -> SessionResult:
         workspace = folder / "workspace"
         stage_source(self.skill, self.skill_dir, workspace / "source")
         lay_out(given.files, given.origin, workspace / "task")
@@ -116,6 +127,7 @@ class Desk:
                 prompt=given.prompt,
                 round=given.round,
                 feedback=given.feedback,
+                allowance=allowance,
                 informed=self.informed,
             )
         )
@@ -141,3 +153,7 @@ class Desk:
             return SessionResult(reply=reply, refusals=(reply.refused,))
         taken = collect(workspace / "task", target, limits)
         return SessionResult(reply=reply, refusals=taken.refusals, lines=file_lines(taken.files))
+
+
+def _too_expensive(when: str) -> Skipped:
+    return Skipped(reason=SkipReason.TOO_EXPENSIVE, detail=f"the limit for one task was reached {when}")

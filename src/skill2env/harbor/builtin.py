@@ -6,6 +6,7 @@ rollouts.
 """
 
 import asyncio
+import math
 from pathlib import Path
 from typing import override
 
@@ -32,12 +33,13 @@ from harbor.models.agent.context import AgentContext, ModelUsage
 from pydantic import Field
 
 from skill2env import __version__
+from skill2env.errors import UserError
 from skill2env.harbor.atif import to_trajectory
 from skill2env.harbor.tools import TOOL_NAMES, EnvironmentTools
 from skill2env.llm.compaction import Compactor
-from skill2env.llm.dialogue import Role, Turn
+from skill2env.llm.dialogue import Role, TokenUsage, Turn
 from skill2env.llm.failures import ProviderError, ProviderFault
-from skill2env.llm.loop import FINISH, AgentLoop, LoopLimits, Session, Stop
+from skill2env.llm.loop import FINISH, Affords, AgentLoop, LoopLimits, Session, Stop
 from skill2env.llm.prices import Price, PriceTable
 from skill2env.llm.retrying import RetryingModel
 from skill2env.llm.settings import ModelSettings, make_model, model_settings
@@ -83,6 +85,8 @@ class BuiltinOptions(AgentOptions):
     max_turns: int = Field(default=150, ge=1)
     max_tokens: int = Field(default=0, ge=0)
     """Input and output of all requests together; 0 for no limit."""
+    max_usd: float = Field(default=0, ge=0)
+    """Most that the session may cost; needs a price. 0 for no limit."""
     max_output_tokens: int = Field(default=16_384, ge=16)
     context_tokens: int = Field(default=0, ge=0)
     """What the model can read; 0 to look it up."""
@@ -152,6 +156,7 @@ class BuiltinAgent(BaseAgent):
             limits=LoopLimits(turns=options.max_turns, tokens=options.max_tokens),
             compactor=compactor,
             listener=lambda _: books.write(),
+            affords=self._purse(prices.find(settings.name)),
         )
         try:
             await loop.run(session)
@@ -183,6 +188,19 @@ class BuiltinAgent(BaseAgent):
             stall_sec=options.stall_sec,
             attempts=options.attempts,
         )
+
+    def _purse(self, price: Price | None) -> Affords | None:
+        """Whether one more request fits into what the session may cost, if its reply is as long as it may be."""
+        limit = math.floor(self.options.max_usd * 1e6)
+        if not limit:
+            return None
+        if price is None:
+            raise UserError(
+                f"the model {self.model_name} has no price, so its cost cannot be limited",
+                hint="give its price in a TOML file with --prices",
+            )
+        longest = self.options.max_output_tokens
+        return lambda used, upcoming: price.micro_dollars(used + TokenUsage(upcoming, longest)) <= limit
 
     def _tell_retry(self, error: ProviderError, attempt: int, wait: float) -> None:
         self.logger.warning(f"{error.message}; attempt {attempt + 1} in {wait:.1f} s")

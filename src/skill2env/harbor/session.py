@@ -92,6 +92,19 @@ def read_report(outcome: TrialOutcome) -> AgentReport:
     )
 
 
+def usage_so_far(trials_dir: Path) -> tuple[int, int, int]:
+    """(input, output, cached) tokens of the one trial below a folder, as its trajectory says; else zeros.
+
+    For trials that ended without a result: trajectories are written with every turn.
+    """
+    for path in sorted(trials_dir.glob("*/agent/trajectory.json")):
+        totals = _table(_json(path).get("final_metrics"))
+        names = ("total_prompt_tokens", "total_completion_tokens", "total_cached_tokens")
+        given, written, cached = (_count(totals.get(name)) for name in names)
+        return given, written, cached
+    return 0, 0, 0
+
+
 def _failed(outcome: TrialOutcome, metadata: dict[str, Any]) -> Failed | None:
     failure = outcome.failure
     if failure is None or failure.phase in {TrialPhase.VERIFIER, TrialPhase.TEARDOWN}:

@@ -59,6 +59,10 @@ class Compactor:
         free = self.context_tokens - min(self.reply_tokens, self.context_tokens // 2)
         return max(256, free - self.context_tokens // 16)
 
+    def size(self, turns: Sequence[Turn]) -> int:
+        """Tokens that the dialogue takes as it would be shown now, by the endpoint's measure as far as it is known."""
+        return int(_size(self._view(turns)) * self.factor)
+
     def shrink(self) -> None:
         """The endpoint said that a dialogue was too long although we thought otherwise: assume three quarters."""
         self.context_tokens = max(1024, self.context_tokens * 3 // 4)

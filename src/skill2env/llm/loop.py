@@ -34,6 +34,8 @@ class Stop(StrEnum):
     """It had all its turns."""
     TOKENS = "tokens"
     """It had all its tokens."""
+    MONEY = "money"
+    """The next request could have cost more than was left."""
     GARBAGE = "garbage"
     """Calls that cannot be understood, too often in a row."""
     LENGTH = "length"
@@ -100,6 +102,8 @@ class Session:
 
 
 type Listener = Callable[[Session], None]
+type Affords = Callable[[TokenUsage, int], bool]
+"""(tokens used so far, input tokens of the next request) -> whether it may be sent"""
 
 
 class AgentLoop:
@@ -113,6 +117,7 @@ class AgentLoop:
         limits: LoopLimits | None = None,
         compactor: Compactor | None = None,
         listener: Listener | None = None,
+        affords: Affords | None = None,
     ) -> None:
         self._model = model
         self._tools = tools
@@ -120,6 +125,7 @@ class AgentLoop:
         self._limits = limits or LoopLimits()
         self._compactor = compactor or Compactor()
         self._listener = listener
+        self._affords = affords
         self._row = {Stop.TEXT: 0, Stop.GARBAGE: 0, Stop.LENGTH: 0}
 
     async def run(self, session: Session) -> None:
@@ -134,6 +140,11 @@ class AgentLoop:
                 break
             if self._limits.tokens and session.usage.input + session.usage.output >= self._limits.tokens:
                 session.stop = Stop.TOKENS
+                break
+            if self._affords is not None and not self._affords(
+                session.usage, self._compactor.size(session.turns)
+            ):
+                session.stop = Stop.MONEY
                 break
             reply = await self._ask(session)
             session.replies += 1

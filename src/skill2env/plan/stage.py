@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from skill2env.authors.protocol import Author, PlanRequest
+from skill2env.authors.protocol import Allowance, Author, PlanRequest
 from skill2env.plan.answer import read_answer
 from skill2env.plan.drops import Dropped
 from skill2env.plan.parse import parse_workflows
@@ -26,7 +26,15 @@ class Plan(Record):
     prompt_digest: str = ""
 
 
-def plan_workflows(skill: Skill, skill_dir: Path, author: Author, *, count: int = 3, seed: int) -> Plan:
+def plan_workflows(
+    skill: Skill,
+    skill_dir: Path,
+    author: Author,
+    *,
+    count: int = 3,
+    seed: int,
+    allowance: Allowance | None = None,
+) -> Plan:
     """Ask `author` for the workflows of one skill.
 
     Args:
@@ -35,13 +43,20 @@ def plan_workflows(skill: Skill, skill_dir: Path, author: Author, *, count: int 
         author: who plans.
         count: how many are wanted; never more are returned.
         seed: of the run, handed on to the author.
+        allowance: what the session may cost.
 
     Raises:
         InfraError: the author failed for a reason that is not the skill's.
+        AllowanceSpent: the session cost more than it may.
     """
     reply = author.plan(
         PlanRequest(
-            skill=skill, skill_dir=skill_dir, count=count, prompt=plan_prompt(skill, count), seed=seed
+            skill=skill,
+            skill_dir=skill_dir,
+            count=count,
+            prompt=plan_prompt(skill, count),
+            seed=seed,
+            allowance=allowance,
         )
     )
     digest = prompt_digest("plan")

@@ -54,6 +54,7 @@ HOST_ONLY_SKIPS: frozenset[SkipReason] = frozenset(
         SkipReason.NO_STABLE_BEHAVIOUR,
         SkipReason.NO_FAULT_FOUND,
         SkipReason.NO_RECORDING,
+        SkipReason.TOO_EXPENSIVE,
     }
 )
 """Reasons that only the host or one special author can find; no prompt offers them."""

@@ -15,6 +15,8 @@ from skill2env.store.database import Database
 
 FINISHED = "finished"
 """Outcome of a session whose reply is final."""
+LOST = "lost"
+"""Outcome of a session whose process was killed; it counts as dear as it was allowed to be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +190,57 @@ class Ledger(Database):
         rows = self.query("SELECT inputs, result FROM stage_results WHERE stage = ? ORDER BY rowid", (stage,))
         return [(self._json(row["inputs"]), self._json(row["result"])) for row in rows]
 
+    # ---------------------------------------------------------------------------------------- money
+
+    def reserve(
+        self,
+        key: str,
+        *,
+        run: int,
+        subject: str,
+        phase: str,
+        round_: int,
+        author: AuthorIdentity,
+        micro_dollars: int,
+    ) -> None:
+        """Set money aside for a session that is about to begin; `add_session` settles it."""
+        with self.transaction() as db:
+            db.execute(
+                "INSERT OR REPLACE INTO reservations VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (key, run, subject, phase, round_, author.name, author.model, micro_dollars),
+            )
+
+    def reserved(self, subject: str = "") -> int:
+        """Micro-dollars set aside for sessions under way, all or those of one skill or task."""
+        rows = self.query(
+            "SELECT coalesce(sum(micro_dollars), 0) AS held FROM reservations WHERE ? = '' OR subject = ?",
+            (subject, subject),
+        )
+        return int(rows[0]["held"])
+
+    def release(self, key: str) -> None:
+        """Give back what was set aside for a session that never began."""
+        with self.transaction() as db:
+            db.execute("DELETE FROM reservations WHERE key = ?", (key,))
+
+    def settle_lost(self) -> int:
+        """Count what earlier processes had set aside when they were killed as spent: nobody knows what they used.
+
+        Call it only while no other process works with this ledger.
+
+        Returns:
+            How many sessions were lost.
+        """
+        with self.transaction() as db:
+            db.execute(
+                "INSERT INTO sessions (key, run, subject, phase, round, outcome, author, model, input_tokens,"
+                " output_tokens, cached_tokens, turns, micro_dollars)"
+                " SELECT key, run, subject, phase, round, ?, author, model, 0, 0, 0, 0, micro_dollars"
+                " FROM reservations",
+                (LOST,),
+            )
+            return db.execute("DELETE FROM reservations").rowcount
+
     # ---------------------------------------------------------------------------------------- facts
 
     def add_session(
@@ -202,7 +255,11 @@ class Ledger(Database):
         usage: Usage,
         outcome: str = FINISHED,
     ) -> bool:
-        """Note one authoring session and its cost; False when the same finished session was noted before."""
+        """Note one authoring session and its cost, and settle what was set aside for it.
+
+        Returns:
+            False when the same finished session was noted before.
+        """
         row = (key, run, subject, phase, round_, outcome, author.name, usage.model or author.model)
         tokens = (
             usage.input_tokens,
@@ -218,6 +275,7 @@ class Ledger(Database):
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 row + tokens,
             )
+            db.execute("DELETE FROM reservations WHERE key = ?", (key,))
             return cursor.rowcount == 1
 
     def add_freeze(self, task_name: str, digest: str, files: Mapping[str, str]) -> None:

@@ -113,7 +113,20 @@ CREATE TABLE publications (
 ) STRICT;
 """
 
-MIGRATIONS: tuple[str, ...] = (_RUNS_TO_FREEZES, _PUBLICATIONS)
+_RESERVATIONS = """
+CREATE TABLE reservations (
+    key TEXT PRIMARY KEY,            -- of the session
+    run INTEGER NOT NULL REFERENCES runs (id),
+    subject TEXT NOT NULL,
+    phase TEXT NOT NULL,
+    round INTEGER NOT NULL,
+    author TEXT NOT NULL,
+    model TEXT NOT NULL,
+    micro_dollars INTEGER NOT NULL   -- what the session may cost at most
+) STRICT;
+"""
+
+MIGRATIONS: tuple[str, ...] = (_RUNS_TO_FREEZES, _PUBLICATIONS, _RESERVATIONS)
 """Scripts that lead from each version to the next."""
 
 
