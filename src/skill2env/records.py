@@ -208,6 +208,37 @@ class Skill(Record):
 # ---------------------------------------------------------------------------------------------- workflow, axes, spec
 
 
+class Domain(StrEnum):
+    """The thirteen fields of work of the hub: what a skill is for, not the technique that it uses."""
+
+    SOFTWARE = "software engineering and testing"
+    """Writing, reviewing, testing, building and maintaining programs, and the tools and agents that do so."""
+    AI_SCIENCE = "AI/ML and scientific computing"
+    """Training, serving and evaluating models; simulation, statistics and the computing of the natural sciences."""
+    BUSINESS = "business, finance, legal, HR"
+    """Accounts, valuation, contracts, compliance, hiring, procurement and running a company."""
+    MARKETING = "marketing and sales"
+    """Winning and keeping customers: campaigns, copy, search ranking, pipelines, proposals and pricing pages."""
+    RESEARCH = "research and education"
+    """Finding, reading, writing and judging scholarship; designing studies; teaching and learning."""
+    DOCUMENTS = "documents and media"
+    """Making and converting documents, slides, sheets, images, sound and video."""
+    INFRASTRUCTURE = "infrastructure and cloud"
+    """Deploying and running systems: cloud services, containers, networks, monitoring and incidents."""
+    PRODUCT = "product and user research"
+    """Deciding what to build: requirements, road maps, interviews, experiments and metrics of a product."""
+    DESIGN = "visual and UI/UX design"
+    """How things look and are used: interfaces, layout, colour, type, accessibility and design systems."""
+    DATA = "data engineering"
+    """Moving, modelling, cleaning and querying data: pipelines, warehouses, databases and their quality."""
+    PRODUCTIVITY = "productivity and collaboration"
+    """Getting through the day's work with others: mail, calendars, meetings, notes, tickets and automations."""
+    SECURITY = "cybersecurity"
+    """Finding, judging, detecting and preventing attacks: audits, forensics, detection rules and hardening."""
+    HEALTH = "health and consumer life"
+    """Care, fitness, food, travel, home, shopping and play of private people, and work with patients."""
+
+
 class AssetLead(Record):
     """A public artifact that could ground the world of a task."""
 
@@ -241,7 +272,7 @@ class Workflow(Record):
     suitable: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """Axis name -> axis values that fit. A missing axis means all values fit."""
     domain: str = ""
-    """One of the 13 domains of the hub, empty when undecided."""
+    """Value of a `Domain`, empty when undecided."""
 
 
 class Axes(Record):
