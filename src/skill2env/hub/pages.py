@@ -1,0 +1,172 @@
+"""What screening looks at: the texts of a skill by region, and the sizes of its body."""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from skill2env.hub.redaction import without_secrets
+from skill2env.hub.rules import Measure, Region, Signal
+from skill2env.records import Skill
+
+MAX_SCAN_CHARS = 400_000
+"""Characters of a file that are looked at."""
+MAX_NOTE_FILES = 200
+"""Files beside the entry that are looked at, in the order of their paths."""
+_PROSE_ENDINGS = (".md", ".mdx", ".txt", ".rst", ".adoc")
+_SCRIPT_ENDINGS = tuple(
+    (
+        ".py .sh .bash .js .mjs .cjs .ts .tsx .jsx .rb .pl .php .ps1 .bat .cmd "
+        ".r .go .rs .lua .sql .java .kt .swift .c .cpp"
+    ).split()
+)
+_FENCE = re.compile(r"^[ \t]{0,6}(```+|~~~+).*?(?:^[ \t]{0,6}\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
+_FRONT = re.compile(r"\A\ufeff?\s*---[ \t]*\n.*?\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
+_TOKEN = re.compile(r"[a-z0-9\xdf-\xff]+")
+_SENTENCE_END = re.compile(r"(?<=[.;!?]) ")
+_USAGE = re.compile(
+    r"^\s*(?:#|//|\$|(?:python3?|node|bash|sh|pip3?|npm|npx|uv|cd|mkdir|git clone)\b|[}\])]+[,;]?\s*$|\s*$)"
+)
+"""Lines of code that say nothing about the work: blank, comments, calls of a script, installation."""
+_REACH = 400
+"""Characters around a word that belong to its line, however long that is."""
+ENTRY = 2
+"""Place of the entry file among the pages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Words of a file that a rule rests on."""
+
+    where: str
+    start: int
+    end: int
+    text: str
+
+
+class Page:
+    """One text, prepared for looking at its lines."""
+
+    def __init__(self, where: str, text: str, regions: Sequence[tuple[int, Region]]) -> None:
+        self.where = where
+        self.text = text
+        self.lowered = text.lower()
+        if len(self.lowered) != len(text):  # a few letters grow in lower case, and then places would be wrong
+            self.lowered = "".join(low if len(low := sign.lower()) == 1 else sign for sign in text)
+        # One byte a character makes looking for words several times as fast; the words of rules are ASCII.
+        self.lowered = self.lowered.encode("latin-1", "replace").decode("latin-1")
+        self._tokens = frozenset(_TOKEN.findall(self.lowered))
+        self._starts = [start for start, _ in regions]
+        self._regions = [region for _, region in regions]
+        self.present = frozenset(self._regions)
+
+    def region(self, position: int) -> Region:
+        """What the character at a position belongs to."""
+        return self._regions[bisect_right(self._starts, position) - 1]
+
+    def quoted(self, begin: int, stop: int) -> str:
+        """What stands there, without a character of anything that looks like a secret."""
+        return without_secrets(self.text, begin, stop)
+
+    def lines(self, signal: Signal, wanted: frozenset[Region]) -> Iterator[tuple[int, int, int, int]]:
+        """Lines in the wanted regions with one of the signal's words: start and end of the line and of the word."""
+        if not signal.words:
+            start = 0
+            for line in self.text.split("\n"):
+                if self.region(start) in wanted:
+                    yield start, start + len(line), start, start
+                start += len(line) + 1
+            return
+        whole, seen = not signal.pattern, set[int]()
+        for word in signal.words:
+            token = _first_token(word, whole)
+            if token and token not in self._tokens:
+                continue
+            at = self.lowered.find(word)
+            while at >= 0:
+                after = at + len(word)
+                if whole and (
+                    self.lowered[at - 1 : at].isalnum() or self.lowered[after : after + 1].isalnum()
+                ):
+                    at = self.lowered.find(word, after)
+                    continue
+                start = self.lowered.rfind("\n", 0, at) + 1
+                end = self.lowered.find("\n", at)
+                end = len(self.lowered) if end < 0 else end
+                if start not in seen:
+                    seen.add(start)
+                    if self.region(at) in wanted:
+                        yield max(start, at - _REACH), min(end, after + _REACH), at, after
+                at = self.lowered.find(word, end)
+
+
+@cache
+def _first_token(word: str, whole: bool) -> str:
+    """A token that a text with `word` must have; empty when the word may begin or end inside of one."""
+    match = _TOKEN.match(word)
+    return match[0] if match and (whole or match.end() < len(word)) else ""
+
+
+def make_pages(skill: Skill, texts: Mapping[str, str]) -> list[Page]:
+    """Name, description, entry file, paths, then the other texts in the order of their paths."""
+    entry = texts.get(skill.entry, skill.body).replace("\r\n", "\n")[:MAX_SCAN_CHARS]
+    pages = [
+        Page(skill.entry, skill.name, [(0, Region.NAME)]),
+        Page(
+            skill.entry,
+            _SENTENCE_END.sub("\n", " ".join(skill.description.split())),
+            [(0, Region.DESCRIPTION)],
+        ),
+        Page(skill.entry, entry, _regions(entry)),
+        Page("", "\n".join([skill.origin, *(item.path for item in skill.files)]), [(0, Region.PATH)]),
+    ]
+    for path in sorted(texts)[:MAX_NOTE_FILES]:
+        if path != skill.entry:
+            kind = Region.NOTES if path.lower().endswith(_PROSE_ENDINGS) else Region.SCRIPTS
+            pages.append(Page(path, texts[path][:MAX_SCAN_CHARS], [(0, kind)]))
+    return pages
+
+
+def _regions(entry: str) -> list[tuple[int, Region]]:
+    """Where front matter, prose and code of an entry file begin."""
+    found: list[tuple[int, Region]] = []
+    front = _FRONT.match(entry)
+    begin = 0
+    if front:
+        found.append((0, Region.FRONT_MATTER))
+        begin = front.end()
+    found.append((begin, Region.PROSE))
+    for fence in _FENCE.finditer(entry, begin):
+        found += [(fence.start(), Region.CODE), (fence.end(), Region.PROSE)]
+    return found
+
+
+def measure(skill: Skill) -> dict[Measure, float]:
+    """Sizes of the body that rules look at."""
+    prose = _FENCE.sub("", skill.body)
+    code_lines = sum(
+        not _USAGE.match(line) for fence in _FENCE.finditer(skill.body) for line in fence[0].split("\n")[1:-1]
+    )
+    scripts = sum(item.path.lower().endswith(_SCRIPT_ENDINGS) for item in skill.files)
+    sizes = {
+        Measure.CHARACTERS: float(len(skill.body)),
+        Measure.CODE_LINES: float(code_lines),
+        Measure.INLINE_CODE: float(prose.count("`") // 2),
+        Measure.NUMBERS: float(len(re.findall(r"\d+", prose))),
+        Measure.TABLE_ROWS: float(prose.count("\n|")),
+        Measure.STEPS: float(len(re.findall(r"^\s*\d+[.)]\s", prose, re.MULTILINE))),
+        Measure.BULLETS: float(len(re.findall(r"^\s*[-*+]\s", prose, re.MULTILINE))),
+        Measure.SCRIPTS: float(scripts),
+    }
+    sizes[Measure.SUBSTANCE] = sum(
+        min(part, 60)
+        for part in (
+            sizes[Measure.CODE_LINES],
+            sizes[Measure.INLINE_CODE] / 2,
+            sizes[Measure.TABLE_ROWS],
+            sizes[Measure.NUMBERS] / 4,
+            20 * sizes[Measure.SCRIPTS],
+        )
+    )
+    return sizes
