@@ -1,0 +1,152 @@
+"""Which of the thirteen domains a skill belongs to: a linear classifier over its words, without a model server.
+
+The weights are plain numbers in ``domain_weights.tsv``, a line for each word, trained by ``scripts/train_domains.py``
+from seeds of our own and labelled skills. Every guess can be explained by the words that decided it.
+"""
+
+import functools
+import math
+import re
+from collections import Counter
+from dataclasses import dataclass
+from importlib import resources
+from itertools import pairwise
+
+from skill2env.records import Domain, Record
+
+WEIGHTS_FILE = "domain_weights.tsv"
+BODY_CHARS = 3000
+"""Characters of the body that count; what a skill is for stands at its beginning."""
+NAME_WEIGHT, DESCRIPTION_WEIGHT = 3, 2
+"""How often a word of the name and of the description counts, against once in the body."""
+LEAST_WORDS = 5
+"""With fewer known words than this nothing is guessed."""
+BIAS = "(bias)"
+"""The line of the weights file that holds what counts without any word."""
+SCALE = 100.0
+"""Weights in the file are whole numbers of this many to one."""
+_WORD = re.compile(r"[a-z][a-z+#]+")
+
+
+class DomainGuess(Record):
+    """What the classifier says about one skill."""
+
+    domain: str
+    """A `Domain`; empty when unsure."""
+    confidence: float
+    """Estimated chance that `likeliest` is right, in [0,1]."""
+    likeliest: str
+    """The likeliest `Domain`, however unlikely."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One word that counted."""
+
+    word: str
+    """A word, or two in a row."""
+    weight: float
+    """What it added to the score of the likeliest domain over the mean of all; negative when it spoke against it."""
+
+
+def features(name: str, description: str, body: str) -> dict[str, float]:
+    """Words, and pairs of words of name and description, with a damped count of each."""
+    counts: Counter[str] = Counter(_WORD.findall(body[:BODY_CHARS].lower()))
+    for text, weight in ((name, NAME_WEIGHT), (description, DESCRIPTION_WEIGHT)):
+        words = _WORD.findall(text.lower())
+        for word in words:
+            counts[word] += weight
+        for one, other in pairwise(words):
+            counts[f"{one} {other}"] += weight
+    return {word: 1 + math.log(count) for word, count in counts.items()}
+
+
+class DomainClassifier:
+    """Reads words, says a domain. Made by `load_classifier`."""
+
+    def __init__(self, text: str) -> None:
+        """Take the weights.
+
+        Args:
+            text: the weights file: ``# key value`` lines, a header, then word, rarity and a weight for each domain.
+
+        Raises:
+            ValueError: it is no such file.
+        """
+        settings = dict(re.findall(r"^# (\w+) ([\d.]+)$", text, re.MULTILINE))
+        rows = [line.split("\t") for line in text.splitlines() if line and not line.startswith("#")]
+        if not rows or not {"temperature", "unsure"} <= settings.keys():
+            raise ValueError("no domain weights")
+        self.temperature = float(settings["temperature"])
+        self.unsure = float(settings["unsure"])
+        self.domains = tuple(Domain(name) for name in rows[0][2:])
+        self._rarity: dict[str, float] = {}
+        self._weights: dict[str, tuple[tuple[int, float], ...]] = {}
+        for word, rarity, *numbers in rows[1:]:
+            self._rarity[word] = float(rarity)
+            # Only what is not zero: most words say something about a few domains only.
+            self._weights[word] = tuple(
+                (place, int(number) / SCALE) for place, number in enumerate(numbers) if number != "0"
+            )
+        self._bias = self._weights.pop(BIAS)
+
+    def classify(self, name: str, description: str, body: str) -> DomainGuess:
+        """Guess the domain of a skill; the same words give the same guess on any machine."""
+        known = self._known(name, description, body)
+        scores = self._scores(known)
+        best = max(range(len(scores)), key=lambda place: (scores[place], -place))
+        total = sum(math.exp((score - scores[best]) / self.temperature) for score in scores)
+        confidence = 1 / total
+        sure = confidence >= self.unsure and len(known) >= LEAST_WORDS
+        likeliest = self.domains[best].value
+        return DomainGuess(
+            domain=likeliest if sure else "", confidence=round(confidence, 4), likeliest=likeliest
+        )
+
+    def explain(self, name: str, description: str, body: str, most: int = 8) -> tuple[Reason, ...]:
+        """The words that decided, strongest first, those against it last.
+
+        Args:
+            name: as in `classify`.
+            description: as in `classify`.
+            body: as in `classify`.
+            most: words at most.
+        """
+        known = self._known(name, description, body)
+        scores = self._scores(known)
+        best = max(range(len(scores)), key=lambda place: (scores[place], -place))
+        found: list[Reason] = []
+        for word, size in known.items():
+            weights = dict(self._weights[word])
+            added = size * (weights.get(best, 0.0) - sum(weights.values()) / len(scores))
+            found.append(Reason(word, round(added, 4)))
+        found.sort(key=lambda reason: (-abs(reason.weight), reason.word))
+        return tuple(sorted(found[:most], key=lambda reason: (-reason.weight, reason.word)))
+
+    def _known(self, name: str, description: str, body: str) -> dict[str, float]:
+        """Known words and how much each counts: damped count times rarity, all together of length 1."""
+        rarity = self._rarity
+        sizes = {
+            word: count * rarity[word]
+            for word, count in features(name, description, body).items()
+            if word in rarity and word != BIAS
+        }
+        length = math.sqrt(sum(size * size for size in sizes.values())) or 1.0
+        return {word: size / length for word, size in sizes.items()}
+
+    def _scores(self, known: dict[str, float]) -> list[float]:
+        scores = [0.0] * len(self.domains)
+        for place, weight in self._bias:
+            scores[place] = weight
+        for word, size in known.items():
+            for place, weight in self._weights[word]:
+                scores[place] += size * weight
+        return scores
+
+
+@functools.cache
+def load_classifier() -> DomainClassifier:
+    """The classifier that ships with the program."""
+    return DomainClassifier(
+        resources.files("skill2env.hub").joinpath(WEIGHTS_FILE).read_text(encoding="utf-8")
+    )
