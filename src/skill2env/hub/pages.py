@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -29,6 +29,8 @@ _USAGE = re.compile(
     r"^\s*(?:#|//|\$|(?:python3?|node|bash|sh|pip3?|npm|npx|uv|cd|mkdir|git clone)\b|[}\])]+[,;]?\s*$|\s*$)"
 )
 """Lines of code that say nothing about the work: blank, comments, calls of a script, installation."""
+_MOST_TOKENS = 300_000
+"""Tokens that are remembered at most; some 40 MB."""
 _REACH = 400
 """Characters around a word that belong to its line, however long that is."""
 ENTRY = 2
@@ -48,7 +50,9 @@ class Evidence:
 class Page:
     """One text, prepared for looking at its lines."""
 
-    def __init__(self, where: str, text: str, regions: Sequence[tuple[int, Region]]) -> None:
+    def __init__(
+        self, where: str, text: str, regions: Sequence[tuple[int, Region]], lookout: "Lookout"
+    ) -> None:
         self.where = where
         self.text = text
         self.lowered = text.lower()
@@ -56,7 +60,7 @@ class Page:
             self.lowered = "".join(low if len(low := sign.lower()) == 1 else sign for sign in text)
         # One byte a character makes looking for words several times as fast; the words of rules are ASCII.
         self.lowered = self.lowered.encode("latin-1", "replace").decode("latin-1")
-        self._tokens = frozenset(_TOKEN.findall(self.lowered))
+        self._fragments = lookout.present(frozenset(_TOKEN.findall(self.lowered)))
         self._starts = [start for start, _ in regions]
         self._regions = [region for _, region in regions]
         self.present = frozenset(self._regions)
@@ -80,8 +84,8 @@ class Page:
             return
         whole, seen = not signal.pattern, set[int]()
         for word in signal.words:
-            token = _first_token(word, whole)
-            if token and token not in self._tokens:
+            fragment = _fragment(word)
+            if fragment and fragment not in self._fragments:
                 continue
             at = self.lowered.find(word)
             while at >= 0:
@@ -102,29 +106,57 @@ class Page:
 
 
 @cache
-def _first_token(word: str, whole: bool) -> str:
-    """A token that a text with `word` must have; empty when the word may begin or end inside of one."""
-    match = _TOKEN.match(word)
-    return match[0] if match and (whole or match.end() < len(word)) else ""
+def _fragment(word: str) -> str:
+    """The longest token of a word: a text without it, even as a part of its tokens, does not hold the word."""
+    return max(_TOKEN.findall(word), key=len, default="")
 
 
-def make_pages(skill: Skill, texts: Mapping[str, str]) -> list[Page]:
+class Lookout:
+    """Knows the words of all rules, and says quickly which of them a text cannot hold.
+
+    Looking for hundreds of words in each text takes most of the time of screening. Texts share their tokens, so what
+    was found out about a token once is remembered.
+    """
+
+    def __init__(self, words: Iterable[str]) -> None:
+        """Take the words, in lower case."""
+        self._fragments = sorted({_fragment(word) for word in words} - {""})
+        self._told: dict[str, tuple[str, ...]] = {}
+
+    def present(self, tokens: Iterable[str]) -> frozenset[str]:
+        """The fragments of words that stand in the tokens of a text."""
+        if len(self._told) > _MOST_TOKENS:
+            self._told.clear()
+        found: set[str] = set()
+        for token in tokens:
+            hits = self._told.get(token)
+            if hits is None:
+                hits = self._told[token] = tuple(item for item in self._fragments if item in token)
+            if hits:
+                found.update(hits)
+        return frozenset(found)
+
+
+def make_pages(skill: Skill, texts: Mapping[str, str], lookout: Lookout) -> list[Page]:
     """Name, description, entry file, paths, then the other texts in the order of their paths."""
     entry = texts.get(skill.entry, skill.body).replace("\r\n", "\n")[:MAX_SCAN_CHARS]
     pages = [
-        Page(skill.entry, skill.name, [(0, Region.NAME)]),
+        Page(skill.entry, skill.name, [(0, Region.NAME)], lookout),
         Page(
             skill.entry,
             _SENTENCE_END.sub("\n", " ".join(skill.description.split())),
             [(0, Region.DESCRIPTION)],
+            lookout,
         ),
-        Page(skill.entry, entry, _regions(entry)),
-        Page("", "\n".join([skill.origin, *(item.path for item in skill.files)]), [(0, Region.PATH)]),
+        Page(skill.entry, entry, _regions(entry), lookout),
+        Page(
+            "", "\n".join([skill.origin, *(item.path for item in skill.files)]), [(0, Region.PATH)], lookout
+        ),
     ]
     for path in sorted(texts)[:MAX_NOTE_FILES]:
         if path != skill.entry:
             kind = Region.NOTES if path.lower().endswith(_PROSE_ENDINGS) else Region.SCRIPTS
-            pages.append(Page(path, texts[path][:MAX_SCAN_CHARS], [(0, kind)]))
+            pages.append(Page(path, texts[path][:MAX_SCAN_CHARS], [(0, kind)], lookout))
     return pages
 
 

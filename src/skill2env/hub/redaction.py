@@ -5,6 +5,8 @@
 import re
 
 REDACTED = "[REDACTED]"
+_LONGEST = 1000
+"""Characters of the longest secret of one line, about."""
 _SECRETS = (
     r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY(?: BLOCK)?-----[\s\\n]*[A-Za-z0-9+/=\s\\:,-]{64,}?(?:-----END (?:[A-Z]+ )*PRIVATE KEY(?: BLOCK)?-----|(?=[^A-Za-z0-9+/=\s\\:,-])|\Z)",
     r"\b(?:AKIA|ASIA)(?!IOSFODNN7EXAMPLE)[0-9A-Z]{16}\b",
@@ -35,10 +37,13 @@ def redact(text: str) -> str:
 
 def without_secrets(text: str, begin: int, stop: int) -> str:
     """The characters from `begin` to `stop` without one of anything that looks like a credential, even in part."""
-    if not _HINT.search(text):
+    low, high = max(begin - _LONGEST, 0), stop + _LONGEST
+    if "PRIVATE KEY" in text:  # these alone may be longer
+        low, high = 0, len(text)
+    if not _HINT.search(text, low, high):
         return text[begin:stop]
     parts: list[str] = []
-    for secret in _SECRET.finditer(text):
+    for secret in _SECRET.finditer(text, low, high):
         if secret.start() < stop and secret.end() > begin:
             parts += [text[begin : max(secret.start(), begin)], REDACTED]
             begin = min(secret.end(), stop)

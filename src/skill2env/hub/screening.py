@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 
-from skill2env.hub.pages import ENTRY, Evidence, Page, make_pages, measure
+from skill2env.hub.pages import ENTRY, Evidence, Lookout, Page, make_pages, measure
 from skill2env.hub.redaction import redact
 from skill2env.hub.rules import Group, Measure, Region, Rule, ScreeningVerdict, Signal, default_rules
 from skill2env.records import Record, Skill
@@ -53,10 +53,11 @@ def judge_skill(skill: Skill, texts: Mapping[str, str], rules: Sequence[Rule] | 
     Returns:
         The strictest verdict of all rules that fired. The same skill and texts give the same screening.
     """
-    pages = make_pages(skill, texts)
+    chosen = default_rules() if rules is None else rules
+    pages = make_pages(skill, texts, _default_lookout() if rules is None else _lookout(rules))
     measures = measure(skill)
     flags: list[Flag] = []
-    for rule in default_rules() if rules is None else rules:
+    for rule in chosen:
         score, evidence = _score(rule, skill, pages, measures)
         verdict = rule.verdict(score)
         if verdict is not None:
@@ -156,6 +157,15 @@ def _noticed(skill: Skill, code: str, pages: list[Page]) -> Evidence | None:
             stop = start + len(rows[at])
             return Evidence(path, start, stop, page.quoted(start, stop))
     return None
+
+
+@cache
+def _default_lookout() -> Lookout:
+    return _lookout(default_rules())
+
+
+def _lookout(rules: Sequence[Rule]) -> Lookout:
+    return Lookout(word for rule in rules for signal in rule.signals for word in signal.words)
 
 
 @cache
