@@ -115,6 +115,29 @@ def _bases() -> str:
     )
 
 
+def _domains() -> str:
+    from skill2env.records import Domain
+
+    return enum_table(Domain, "domain")
+
+
+def _licence_families() -> str:
+    from skill2env.hub.policy import LicenceFamily
+
+    return enum_table(LicenceFamily, "family")
+
+
+def _screening_rules() -> str:
+    from skill2env.hub.rules import default_rules
+
+    rows = ""
+    for rule in default_rules():
+        scores = ((rule.note, "note"), (rule.review, "review"), (rule.drop, "drop"))
+        leads = ", ".join(f"{name} from {score:g}" for score, name in scores if score is not None)
+        rows += f"| `{rule.id}` | `{rule.group.value}` | {_cell(rule.meaning)} | {_cell(rule.reason)} | {leads} |\n"
+    return f"| rule | group | what it means | why that matters | leads to |\n|---|---|---|---|---|\n{rows}"
+
+
 def _first_paragraph(text: str | None) -> str:
     return _one_line((text or "").split("\n\n", maxsplit=1)[0])
 
@@ -170,6 +193,9 @@ GENERATED: dict[str, Callable[[], str]] = {
     "rules": _rules,
     "diagnostics": _diagnostics,
     "bases": _bases,
+    "domains": _domains,
+    "licence-families": _licence_families,
+    "screening-rules": _screening_rules,
 }
 """Name of a generated block -> what fills it."""
 
