@@ -2,9 +2,9 @@
 
     python benchmarks/copies.py FOLDER...
 
-Each FOLDER is an unpacked package (``npm pack cc-sdd@3.0.2``, ``npm pack ecc-universal@2.0.0``; never installed). The truth
-is the exact Jaccard measure of every pair of skill bodies, computed without any index. Exit code 1 when a pair that
-reaches the threshold is missed or one that does not is reported.
+Each FOLDER is an unpacked package (``npm pack cc-sdd@3.0.2``, ``npm pack ecc-universal@2.0.0``; never installed). The
+truth is the exact Jaccard measure of every pair of skill bodies, computed without any index. Exit code 1 when a pair
+that reaches the threshold is missed or one that does not is reported.
 """
 
 import argparse
@@ -24,7 +24,9 @@ def main() -> int:
     parser.add_argument("folders", nargs="+", type=Path)
     failed = False
     print(f"load of the machine: {os.getloadavg()[0]:.1f}")
-    print("| package | skills | near pairs | found | wrong | clusters | exact copies | near copies | seconds | all pairs |")
+    print(
+        "| package | skills | near pairs | found | wrong | clusters | exact copies | near copies | seconds | brute |"
+    )
     print("|---|---|---|---|---|---|---|---|---|---|")
     for folder in parser.parse_args().folders:
         paths = find_skills(folder).folders
