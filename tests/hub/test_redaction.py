@@ -1,3 +1,5 @@
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -65,3 +67,14 @@ def test_a_part_of_a_secret_is_a_secret() -> None:
         shown = without_secrets(text, begin, min(begin + 20, len(text)))
         assert not [at for at in range(len(SECRET) - 3) if SECRET[at : at + 4] in shown.replace(REDACTED, "")]
     assert without_secrets(text, 0, 12) == "export TOKEN"
+
+
+@pytest.mark.parametrize(
+    "part", ["sk-a-", "-eyJ", "eyJaaaaaaaaaaaaaaaa.", "-----BEGIN PRIVATE KEY-----\n", "://a", "ghp_", "xox"]
+)
+def test_no_text_takes_long(part: str) -> None:
+    text = part * (200_000 // len(part))
+    begun = time.process_time()
+    redact(text)
+    without_secrets(text, 1000, 2000)
+    assert time.process_time() - begun < 4

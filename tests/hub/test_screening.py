@@ -1,11 +1,13 @@
 """Each rule in both directions, on skills planted here; `test_labels.py` measures them all on real ones."""
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+from skill2env.hub.pages import MAX_OTHER_CHARS, MAX_OTHER_FILES, Lookout, make_pages
 from skill2env.hub.rules import Group, ScreeningVerdict, Signal, default_rules, read_rules
 from skill2env.hub.screening import EXCERPT_CHARS, Flag, Screening, judge_skill
 from skill2env.ingest import load_skill
@@ -303,6 +305,38 @@ def load_skill_of(root: Path, text: str) -> Skill:
     folder.mkdir(parents=True)
     (folder / "SKILL.md").write_text(text, encoding="utf-8")
     return load_skill(folder)
+
+
+HOSTILE = [
+    "a",
+    "curl ",
+    "click > ",
+    "```\n",
+    "---\n",
+    "requires the the the ",
+    "you are a a a a ",
+    "~~a ",
+    "gpu gpu\n",
+    "eval(",
+    "\n#",
+]
+
+
+@pytest.mark.parametrize("part", HOSTILE)
+def test_no_text_takes_long(part: str, tmp_path: Path) -> None:
+    skill = load_skill_of(tmp_path, "---\nname: n\ndescription: d\n---\nshort\n")
+    text = part * (200_000 // len(part))
+    begun = time.process_time()
+    judge_skill(skill, {"SKILL.md": text, "notes.md": text, "run.py": text})
+    assert time.process_time() - begun < 4
+
+
+def test_what_is_looked_at_is_bounded(tmp_path: Path) -> None:
+    skill = load_skill_of(tmp_path, "---\nname: n\ndescription: d\n---\nshort\n")
+    texts = {f"{at:04}.py": "x = 1\n" * 60_000 for at in range(300)}
+    pages = make_pages(skill, texts, Lookout(["x"]))
+    assert sum(len(page.text) for page in pages) < MAX_OTHER_CHARS + 10_000
+    assert len(pages) <= MAX_OTHER_FILES + 4
 
 
 # ------------------------------------------------------------------------------------------------ rules as data

@@ -12,8 +12,10 @@ from skill2env.records import Skill
 
 MAX_SCAN_CHARS = 400_000
 """Characters of a file that are looked at."""
-MAX_NOTE_FILES = 200
+MAX_OTHER_FILES = 200
 """Files beside the entry that are looked at, in the order of their paths."""
+MAX_OTHER_CHARS = 4_000_000
+"""Characters of these files together."""
 _PROSE_ENDINGS = (".md", ".mdx", ".txt", ".rst", ".adoc")
 _SCRIPT_ENDINGS = tuple(
     (
@@ -153,10 +155,12 @@ def make_pages(skill: Skill, texts: Mapping[str, str], lookout: Lookout) -> list
             "", "\n".join([skill.origin, *(item.path for item in skill.files)]), [(0, Region.PATH)], lookout
         ),
     ]
-    for path in sorted(texts)[:MAX_NOTE_FILES]:
-        if path != skill.entry:
-            kind = Region.NOTES if path.lower().endswith(_PROSE_ENDINGS) else Region.SCRIPTS
-            pages.append(Page(path, texts[path][:MAX_SCAN_CHARS], [(0, kind)], lookout))
+    left = MAX_OTHER_CHARS
+    for path in sorted(texts.keys() - {skill.entry})[:MAX_OTHER_FILES]:
+        kind = Region.NOTES if path.lower().endswith(_PROSE_ENDINGS) else Region.SCRIPTS
+        text = texts[path][: min(MAX_SCAN_CHARS, left)]
+        left -= len(text)
+        pages.append(Page(path, text, [(0, kind)], lookout))
     return pages
 
 

@@ -10,8 +10,8 @@ _LONGEST = 1000
 _SECRETS = (
     r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY(?: BLOCK)?-----[\s\\n]*[A-Za-z0-9+/=\s\\:,-]{64,}?(?:-----END (?:[A-Z]+ )*PRIVATE KEY(?: BLOCK)?-----|(?=[^A-Za-z0-9+/=\s\\:,-])|\Z)",
     r"\b(?:AKIA|ASIA)(?!IOSFODNN7EXAMPLE)[0-9A-Z]{16}\b",
-    r"\bsk-(?:[a-z]+-)?[A-Za-z0-9]{32,}",
-    r"\bsk-(?:[a-z]+-)*(?=[\w-]*\d)[A-Za-z0-9_-]{24,}",
+    r"\bsk-(?:[a-z]{1,20}-)?[A-Za-z0-9]{32,}",
+    r"\bsk-(?:[a-z]{1,20}-){0,3}(?=[\w-]{0,99}\d)[A-Za-z0-9_-]{24,}",
     r"\b(?:sk|rk|pk)_live_[A-Za-z0-9]{16,}",
     r"\bgh[pousr]_[A-Za-z0-9]{36,}\b",
     r"\bgithub_pat_\w{60,}",
@@ -21,7 +21,7 @@ _SECRETS = (
     r"\bhf_[A-Za-z]{34}\b",
     r"\bnpm_[A-Za-z0-9]{36}\b",
     r"\bpypi-[\w-]{50,}",
-    r"\beyJ[\w-]{15,}\.eyJ[\w-]{15,}\.[\w-]{20,}",
+    r"\beyJ[\w-]{15,900}\.eyJ[\w-]{15,2000}\.[\w-]{20,}",
     r"(?<=://)[^\s:/@\"'<>{}$\[\]()`]{1,64}:(?!(?:pass|pw|secret|token|your|xxx|\*))[^\s:/@\"'<>{}$\[\]()`]{6,64}(?=@[\w-]+(?:\.[\w-]+)+)",
 )  # fmt: skip
 _SECRET = re.compile("|".join(_SECRETS))
