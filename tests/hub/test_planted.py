@@ -11,8 +11,8 @@ from skill2env.ingest import load_skill
 from skill2env.records import LicenceEvidence
 
 MIT = (
-    "MIT License\n\nCopyright (c) 2026 Somebody\n\nPermission is hereby granted, free of charge, to any person obtaining "
-    "a copy of this software, subject to these conditions: keep this notice.\n"
+    "MIT License\n\nCopyright (c) 2026 Somebody\n\nPermission is hereby granted, free of charge, to any person "
+    "obtaining a copy of this software, subject to these conditions: keep this notice.\n"
 )
 REFUSAL = "© 2026 Somebody. All rights reserved. You may not copy, reproduce or distribute these materials.\n"
 NON_COMMERCIAL = (

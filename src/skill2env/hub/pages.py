@@ -4,7 +4,6 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 
 from skill2env.hub.redaction import without_secrets
 from skill2env.hub.rules import Measure, Region, Signal
@@ -62,7 +61,7 @@ class Page:
             self.lowered = "".join(low if len(low := sign.lower()) == 1 else sign for sign in text)
         # One byte a character makes looking for words several times as fast; the words of rules are ASCII.
         self.lowered = self.lowered.encode("latin-1", "replace").decode("latin-1")
-        self._fragments = lookout.present(frozenset(_TOKEN.findall(self.lowered)))
+        self._possible = lookout.possible(frozenset(_TOKEN.findall(self.lowered)))
         self._starts = [start for start, _ in regions]
         self._regions = [region for _, region in regions]
         self.present = frozenset(self._regions)
@@ -86,8 +85,7 @@ class Page:
             return
         whole, seen = not signal.pattern, set[int]()
         for word in signal.words:
-            fragment = _fragment(word)
-            if fragment and fragment not in self._fragments:
+            if word not in self._possible:
                 continue
             at = self.lowered.find(word)
             while at >= 0:
@@ -107,7 +105,6 @@ class Page:
                 at = self.lowered.find(word, end)
 
 
-@cache
 def _fragment(word: str) -> str:
     """The longest token of a word: a text without it, even as a part of its tokens, does not hold the word."""
     return max(_TOKEN.findall(word), key=len, default="")
@@ -122,18 +119,22 @@ class Lookout:
 
     def __init__(self, words: Iterable[str]) -> None:
         """Take the words, in lower case."""
-        self._fragments = sorted({_fragment(word) for word in words} - {""})
+        self._words: dict[str, list[str]] = {}
+        for word in words:
+            self._words.setdefault(_fragment(word), []).append(word)
+        self._always = frozenset(self._words.pop("", ()))
         self._told: dict[str, tuple[str, ...]] = {}
 
-    def present(self, tokens: Iterable[str]) -> frozenset[str]:
-        """The fragments of words that stand in the tokens of a text."""
+    def possible(self, tokens: Iterable[str]) -> frozenset[str]:
+        """The words that a text with these tokens may hold; the others it does not."""
         if len(self._told) > _MOST_TOKENS:
             self._told.clear()
-        found: set[str] = set()
+        found = set(self._always)
         for token in tokens:
             hits = self._told.get(token)
             if hits is None:
-                hits = self._told[token] = tuple(item for item in self._fragments if item in token)
+                parts = [words for part, words in self._words.items() if part in token]
+                hits = self._told[token] = tuple(word for words in parts for word in words)
             if hits:
                 found.update(hits)
         return frozenset(found)
