@@ -24,6 +24,17 @@ from skill2env.records import Domain
 
 LABELS = Path(__file__).resolve().parent.parent / "tests/data/hub"
 
+OUTSIDE = (
+    Group.NEEDS_ACCOUNT,
+    Group.SAAS,
+    Group.LIVE_NETWORK,
+    Group.MCP,
+    Group.GUI,
+    Group.HARDWARE,
+    Group.GPU,
+)
+TOO_LITTLE = (Group.PERSONA, Group.TOO_THIN, Group.NO_CHECKABLE_OUTCOME, Group.FIXTURE)
+
 
 @dataclass(frozen=True)
 class Judged:
@@ -100,6 +111,14 @@ def of_group(rows: Sequence[Judged], group: Group) -> Rates:
     return rates(rows, lambda row: group.value in row.groups, lambda row: group.value in row.label["reasons"])
 
 
+def of_any(rows: Sequence[Judged], groups: Sequence[Group]) -> Rates:
+    """Rates of flags of any of several groups: readers and rules often name another one for the same need."""
+    names = {group.value for group in groups}
+    return rates(
+        rows, lambda row: bool(row.groups & names), lambda row: bool(names & set(row.label["reasons"]))
+    )
+
+
 def of_domain(rows: Sequence[Judged], domain: Domain) -> Rates:
     """Rates of one domain, unsure guesses taken at their likeliest."""
     return rates(
@@ -122,6 +141,8 @@ def tables(rows: Sequence[Judged]) -> str:
             lines.append(_row(f"{verdict.value}{title}", of_verdict(part, verdict)))
     lines += ["", "| flag group | precision | recall | labelled |", "|---|---|---|---|"]
     lines += [_row(group.value, rate) for group in Group if (rate := of_group(rows, group)).true or rate.said]
+    for title, groups in (("something outside", OUTSIDE), ("too little", TOO_LITTLE)):
+        lines.append(_row(f"{title}: any of {', '.join(groups)}", of_any(rows, groups)))
     lines += ["", "| domain | precision | recall | labelled |", "|---|---|---|---|"]
     lines += [_row(domain.value, of_domain(rows, domain)) for domain in Domain]
     sure = [row for row in rows if row.guess.domain]
