@@ -155,9 +155,9 @@ def plant(texts: list[str], copies: int, rng: random.Random) -> list[tuple[int, 
 
 
 def made_up_corpus(count: int, members: int, seed: int) -> Iterator[str]:
-    """Texts of some 1,000 words: a fifth near-copies, and one family of a template in each 20,000."""
+    """Texts of some 1,000 words: a fifth near-copies, and one in 25 of a template's family."""
     rng, known = random.Random(seed), vocabulary(seed)
-    families = max(1, count // 20_000)
+    families, members = max(1, count // 20_000), min(members, count // 25)
     left = count - families * members
     for _ in range(families):
         yield from family(rng, known, members, 0.6)
