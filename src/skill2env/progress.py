@@ -16,6 +16,8 @@ class EventKind(StrEnum):
     """One element of the phase is finished; `detail` says how it ended."""
     REUSED = "reused"
     """One element of the phase was finished by an earlier run."""
+    COUNT = "count"
+    """`total` more elements of the phase are finished, and none is worth a line."""
     REDO = "redo"
     """A finished result does not count any more; `detail` names the fields that changed."""
     NOTE = "note"

@@ -28,6 +28,7 @@ VERBS: dict[str, str] = {
     "health": "Show what earlier verifications said of each task, and what drifted.",
     "audit": "Label a random sample of tasks on a local page; rates with intervals.",
     "skill": "Show what is understood of a skill, with every diagnostic.",
+    "hub": "Collect, judge, search and hand on a corpus of skills.",
     "record": "Store any author's sessions, so that they can be replayed.",
     "run": "List, show and audit runs.",
     "dataset": "Show, take down from, push and pull datasets.",

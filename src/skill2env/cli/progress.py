@@ -85,6 +85,8 @@ def _live() -> Generator[Progress]:
                 return
             if event.kind in (EventKind.DONE, EventKind.REUSED) and current is not None:
                 bars.advance(current)
+            if event.kind is EventKind.COUNT and current is not None:
+                bars.advance(current, event.total)
             if event.kind is EventKind.STEP and current is not None:
                 bars.update(
                     current, now=one_line(f"{event.detail}: {event.subject}")[: max(20, console.width - 70)]

@@ -8,7 +8,7 @@ from skill2env.ingest.discover import Discovery, find_skills
 from skill2env.ingest.limits import DiscoveryLimits, IngestLimits
 from skill2env.ingest.notices import notices_around
 from skill2env.ingest.quirks import QUIRKS, Quirk
-from skill2env.ingest.skill import blocking, load_skill
+from skill2env.ingest.skill import blocking, is_fixture, load_skill
 
 __all__ = [
     "QUIRKS",
@@ -18,6 +18,7 @@ __all__ = [
     "Quirk",
     "blocking",
     "find_skills",
+    "is_fixture",
     "load_skill",
     "notices_around",
 ]

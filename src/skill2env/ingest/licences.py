@@ -33,16 +33,17 @@ class Terms:
     found: list[Diagnostic] = field(default_factory=list[Diagnostic])
 
 
-def find_licence(root: Path, entry: str, statement: str) -> Terms:
+def find_licence(root: Path, entry: str, statement: str, within: Path | None = None) -> Terms:
     """The strongest statement about a skill's terms.
 
     Args:
         root: the skill's folder, free of links.
         entry: name of the entry file.
         statement: the front matter's ``license`` value as text, empty when there is none.
+        within: nothing above this folder belongs to the skill's source; free of links.
     """
     found: list[Diagnostic] = []
-    around = list(surroundings(root, entry))
+    around = list(surroundings(root, entry, within))
     package = next((place.package for place in around if place.package), "")
     own = _from_files(root, "", LicenceEvidence.SKILL_FILE, licence_file_names(root))
     field_says = _from_field(root, entry, statement, found)
@@ -134,6 +135,8 @@ def _from_surroundings(root: Path, around: list[Surrounding]) -> Iterator[Licenc
 def _is_collection(root: Path, around: list[Surrounding]) -> bool:
     """Signs that the folder around holds other people's skills, so that its licence is not the author's grant."""
     if any((root / name).is_file() for name in _SOURCE_SIDECARS):
+        return True
+    if any(place.gathers for place in around):
         return True
     inner = [place.folder.name for place in around]
     if any(_OWNER_AT_REPOSITORY.fullmatch(name) for name in inner):

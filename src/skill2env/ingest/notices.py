@@ -10,19 +10,20 @@ from skill2env.ingest.package import Surrounding, surroundings
 _NOTICE = re.compile(r"(?:licen[cs]e|copying|unlicense|notice|copyright|authors)(?:[-_.].*)?", re.IGNORECASE)
 
 
-def notices_around(root: Path, entry: str) -> list[tuple[str, Path]]:
+def notices_around(root: Path, entry: str, within: Path | None = None) -> list[tuple[str, Path]]:
     """Notice files of the repository or package that a skill belongs to; those of the skill's own folder not included.
 
     Args:
         root: the skill's folder.
         entry: its entry file.
+        within: nothing above this folder belongs to the skill's source; free of links.
 
     Returns:
         Pairs of a plain name to keep the file under and the file, sorted by name. Regular files only.
     """
     found: dict[str, Path] = {}
     resolved = root.resolve()
-    for place in surroundings(resolved, entry):
+    for place in surroundings(resolved, entry, within):
         for name, path in _of(place):
             found.setdefault(name, path)
     return sorted(found.items())

@@ -16,6 +16,8 @@ from typing import Any, cast
 
 from skill2env.ingest.text import decode
 
+ORIGIN_NAME = "skill2env-origin.json"
+"""What a hub's export writes beside skills in place of the package or repository that they were taken out of."""
 MAX_LEVELS = 8
 _MAX_BYTES = 4 * 2**20
 _LICENCE_FILE = re.compile(
@@ -39,14 +41,17 @@ class Surrounding:
     """``pypi:NAME==VERSION`` or ``npm:NAME@VERSION``."""
     owner: bool = False
     """A repository or package root: nothing above it says anything about the skill."""
+    gathers: bool = False
+    """An export says that these skills were taken out of a collection of other people's."""
 
 
-def surroundings(root: Path, entry: str) -> Iterator[Surrounding]:
+def surroundings(root: Path, entry: str, within: Path | None = None) -> Iterator[Surrounding]:
     """The folders above a skill, nearest first, and the skill's own folder before them for its package metadata.
 
     Args:
         root: the skill's folder, free of links.
         entry: its entry file, to be found in a wheel's list of files.
+        within: nothing above this folder belongs to the skill's source; free of links.
     """
     folder, up = root, ""
     for level in range(MAX_LEVELS + 1):
@@ -54,7 +59,7 @@ def surroundings(root: Path, entry: str) -> Iterator[Surrounding]:
             return
         found = _look(folder, up, (root / entry).relative_to(folder).as_posix())
         yield found
-        if found.owner:
+        if found.owner or folder == within:
             return
         folder, up = folder.parent, f"../{up}"
 
@@ -95,7 +100,13 @@ def _look(folder: Path, up: str, entry: str) -> Surrounding:
         names = set(os.listdir(folder))
     except OSError:
         return Surrounding(folder, up)
-    facts = _wheel(folder, names, entry) or _npm(folder, names) or _pyproject(folder, names) or {}
+    facts: dict[str, Any] = (
+        _exported(folder, names)
+        or _wheel(folder, names, entry)
+        or _npm(folder, names)
+        or _pyproject(folder, names)
+        or {}
+    )
     return Surrounding(
         folder,
         up,
@@ -103,6 +114,26 @@ def _look(folder: Path, up: str, entry: str) -> Surrounding:
         owner=bool(facts) or ".git" in names,
         **facts,
     )
+
+
+def _exported(folder: Path, names: set[str]) -> dict[str, Any] | None:
+    """What a hub's export says about the skills below."""
+    if ORIGIN_NAME not in names:
+        return None
+    try:
+        told: Any = json.loads(read_text(folder / ORIGIN_NAME))
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(told, dict):
+        return None
+    said = cast("dict[str, Any]", told)
+    texts = {key: said[key] if isinstance(said.get(key), str) else "" for key in ("licence", "origin")}
+    return {
+        "declared": texts["licence"],
+        "declared_in": ORIGIN_NAME,
+        "package": texts["origin"],
+        "gathers": said.get("collection") is True,
+    }
 
 
 def _wheel(folder: Path, names: set[str], entry: str) -> dict[str, str] | None:

@@ -35,7 +35,12 @@ _PROSE_ENDINGS = (".md", ".txt", ".rst", ".mdx")
 
 
 def load_skill(
-    path: Path, *, limits: IngestLimits | None = None, origin: str = "", upstream: bool = False
+    path: Path,
+    *,
+    limits: IngestLimits | None = None,
+    origin: str = "",
+    upstream: bool = False,
+    within: Path | None = None,
 ) -> Skill:
     """Understand one skill.
 
@@ -45,6 +50,7 @@ def load_skill(
         origin: where it came from. When empty, the package that the folder was unpacked from, if one is around it.
         upstream: also report the verdict of the specification's reference validator, when that is installed. Off by
             default, so that a record does not depend on what is installed.
+        within: root of the source that the skill is part of, free of links: nothing above it is looked at.
 
     Returns:
         The skill, however odd: `blocking` names what makes one unusable. Neither the digest nor the files depend on
@@ -81,7 +87,7 @@ def load_skill(
     if not decoded.binary:
         found += _about_words(text, matter, entry, inventory)
     found += _about_place(root, entry, inventory)
-    terms = find_licence(root, entry, as_text(fields.get("license")))
+    terms = find_licence(root, entry, as_text(fields.get("license")), within)
     if upstream:
         found += upstream_verdict(root, entry, text)
     return Skill(
@@ -104,6 +110,11 @@ def load_skill(
 def blocking(skill: Skill) -> tuple[Diagnostic, ...]:
     """The diagnostics that make a skill unusable: it is empty, is no text, or looks like a lure for malware."""
     return tuple(item for item in skill.diagnostics if item.severity is Severity.ERROR)
+
+
+def is_fixture(path: str) -> bool:
+    """Whether a path looks like that of a test fixture."""
+    return bool(_FIXTURE.search(path))
 
 
 def _about_bytes(decoded: Decoded, data: bytes, entry: str) -> list[Diagnostic]:
@@ -153,7 +164,7 @@ def _about_words(text: str, matter: FrontMatter, entry: str, inventory: Inventor
 def _about_place(root: Path, entry: str, inventory: Inventory) -> list[Diagnostic]:
     found: list[Diagnostic] = []
     around = "/".join(root.parts[-5:])
-    if _FIXTURE.search(around):
+    if is_fixture(around):
         found.append(note("test-fixture", around))
     nested = [
         item.path.rpartition("/")[0]

@@ -208,6 +208,13 @@ def python_index() -> PackageIndex:
     return PackageIndex(settings, tuple(sorted(hosts)))
 
 
+def python_index_url() -> str:
+    """Address of the package index, as pip would take it: the machine's setting, else the public one."""
+    settings = python_index().settings
+    configured = settings.get("PIP_INDEX_URL") or os.environ.get("UV_DEFAULT_INDEX", "")
+    return configured.rstrip("/") or f"https://{_INDEX_HOST}/simple"
+
+
 def _pip_variable(name: str) -> str:
     return f"PIP_{name.upper().replace('-', '_')}"
 

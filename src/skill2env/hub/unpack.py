@@ -1,0 +1,270 @@
+"""Files of strangers into a fresh folder: every name is judged, every byte is counted, links come last.
+
+Covers: absolute names, names that lead out, control characters and backslashes, links (hard ones, those that lead out
+or would be written through), devices, duplicate names and names that differ only in letter case, bombs by number, size
+or ratio, encrypted and damaged archives. One bad member costs that member; what cannot be bounded costs the archive.
+Does not cover: another process that changes the fresh folder meanwhile.
+"""
+
+import lzma
+import os
+import posixpath
+import stat
+import tarfile
+import unicodedata
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from skill2env.authors.workspace import name_problem
+from skill2env.errors import UserError
+from skill2env.records import Diagnostic, Severity
+from skill2env.store.files import storage
+
+_CHUNK = 1 << 20
+_MAX_PATH_BYTES = 1024
+_MAX_DEPTH = 64
+_MAX_TOLD = 200
+_ZSTANDARD = b"\x28\xb5\x2f\xfd"
+
+
+@dataclass(frozen=True, slots=True)
+class UnpackLimits:
+    """Bounds of one archive or repository; more means that the whole of it is refused."""
+
+    members: int = 400_000
+    file_bytes: int = 256 * 2**20
+    total_bytes: int = 4 * 2**30
+    ratio: int = 400
+    """Unpacked bytes per packed byte, beyond the first 64 MiB. Honest text packs to about a tenth."""
+
+
+_FREE_BYTES = 64 * 2**20
+
+
+class Readable(Protocol):
+    """What is read of a member."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """The next bytes; none at the end."""
+        ...
+
+
+class BadArchive(UserError):
+    """The whole archive is refused: damaged, encrypted, or without bounds."""
+
+
+class SafeTree:
+    """Writes members below a fresh, private folder."""
+
+    def __init__(self, root: Path, limits: UnpackLimits | None = None, *, packed_bytes: int = 0) -> None:
+        """`root` must exist and be empty; `packed_bytes` bounds the ratio when positive."""
+        self._root = str(root)
+        self._limits = limits or UnpackLimits()
+        self._packed = packed_bytes
+        self._folders = {""}
+        self._seen: dict[str, str] = {}
+        self._links: list[tuple[str, str]] = []
+        self._members = 0
+        self._bytes = 0
+        self._refused = 0
+        self.found: list[Diagnostic] = []
+
+    def refuse(self, name: str, why: str, code: str = "refused-member") -> None:
+        """Note one member that is left out."""
+        self._refused += 1
+        if self._refused <= _MAX_TOLD:
+            shown = name.encode("utf-8", "backslashreplace").decode()[:300]
+            self.found.append(Diagnostic(code=code, severity=Severity.WARN, message=why, where=shown))
+
+    def file(self, name: str, content: Readable, *, executable: bool = False) -> None:
+        """Write one regular file; its size is what can really be read.
+
+        Raises:
+            BadArchive: the limits are reached.
+            InfraError: boundary ``storage``.
+        """
+        path = self._accept(name)
+        if not path or not self._enter(posixpath.dirname(path), name):
+            return
+        place = f"{self._root}/{path}"
+        size = 0
+        with storage("unpacking", Path(self._root)):
+            handle = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o755 if executable else 0o644)
+        with os.fdopen(handle, "wb", buffering=0) as out:
+            # Reading may fail for the archive's sake and writing for the disk's, so only the second is "storage".
+            while piece := content.read(_CHUNK):
+                size += len(piece)
+                self._count(name, size, len(piece))
+                with storage("unpacking", Path(self._root)):
+                    out.write(piece)
+
+    def link(self, name: str, target: str) -> None:
+        """Remember a symbolic link; those that stay inside are made at the end, by `finish`."""
+        path = self._accept(name)
+        if not path:
+            return
+        lexical = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
+        if posixpath.isabs(target) or lexical == ".." or lexical.startswith("../") or "\0" in target:
+            self.refuse(name, "the link leads out")
+        else:
+            self._links.append((path, target))
+
+    def finish(self) -> tuple[Diagnostic, ...]:
+        """Make the links and return what was refused."""
+        taken = set(self._folders)
+        for path, target in self._links:
+            # A folder of that name exists when later members were written below it: then the link is the odd one.
+            if path in taken or not self._enter(posixpath.dirname(path), path):
+                self.refuse(path, "files lie below the link's name")
+                continue
+            with storage("unpacking", Path(self._root)):
+                os.symlink(target, f"{self._root}/{path}")
+        if self._refused > _MAX_TOLD:
+            more = f"{self._refused - _MAX_TOLD} more members were refused"
+            self.found.append(Diagnostic(code="refused-member", severity=Severity.WARN, message=more))
+        return tuple(self.found)
+
+    def _accept(self, name: str) -> str:
+        """The member's path, or nothing when it is refused."""
+        self._members += 1
+        if self._members > self._limits.members:
+            raise BadArchive(f"it holds more than {self._limits.members:,} members")
+        path = name
+        while path.startswith("./"):
+            path = path[2:].lstrip("/")
+        if path.startswith("/"):
+            self.refuse(name, "absolute name")
+            return ""
+        segments = path.split("/")
+        if ".." in segments:
+            self.refuse(name, "the name leads out")
+            return ""
+        problem = next((p for p in map(name_problem, segments) if p), "")
+        if problem or len(segments) > _MAX_DEPTH or len(path.encode("utf-8", "replace")) > _MAX_PATH_BYTES:
+            self.refuse(name, problem or "name too long or too deep")
+            return ""
+        key = unicodedata.normalize("NFC", path).casefold()
+        twin = self._seen.get(key)
+        if twin is not None:
+            same = "the name occurs twice" if twin == path else f"differs from {twin} only in spelling"
+            self.refuse(name, f"{same}; the first one is kept", "colliding-member")
+            return ""
+        self._seen[key] = path
+        return path
+
+    def _enter(self, folder: str, name: str) -> bool:
+        if folder in self._folders:
+            return True
+        if not self._enter(posixpath.dirname(folder), name):
+            return False
+        with storage("unpacking", Path(self._root)):
+            try:
+                os.mkdir(f"{self._root}/{folder}")
+            except FileExistsError:  # a file of that name was written before
+                self.refuse(name, "a file stands where its folder should be", "colliding-member")
+                return False
+        self._folders.add(folder)
+        return True
+
+    def _count(self, name: str, size: int, piece: int) -> None:
+        self._bytes += piece
+        limits = self._limits
+        if size > limits.file_bytes:
+            raise BadArchive(f"{name!r} has more than {limits.file_bytes:,} bytes")
+        if self._bytes > limits.total_bytes:
+            raise BadArchive(f"it unpacks to more than {limits.total_bytes:,} bytes")
+        if self._packed and self._bytes > _FREE_BYTES and self._bytes > self._packed * limits.ratio:
+            raise BadArchive(f"it unpacks to more than {limits.ratio} times its size: a bomb")
+
+
+def unpack(archive: Path, root: Path, limits: UnpackLimits | None = None) -> tuple[Diagnostic, ...]:
+    """Unpack a zip or tar file (plain, gzip, bzip2, xz) into an empty folder.
+
+    Returns:
+        What was refused, member by member.
+
+    Raises:
+        BadArchive: it is no archive, damaged, encrypted, or exceeds the limits.
+        InfraError: boundary ``storage``.
+    """
+    with storage("reading", archive):
+        packed = archive.stat().st_size
+        with archive.open("rb") as file:
+            head = file.read(4)
+    if head == _ZSTANDARD:
+        raise BadArchive(
+            f"{archive.name} is packed with zstd, which is not read", hint="pack it as tar.xz or zip"
+        )
+    tree = SafeTree(root, limits, packed_bytes=packed)
+    try:
+        if head in (b"PK\x03\x04", b"PK\x05\x06"):
+            _unpack_zip(archive, tree)
+        else:
+            _unpack_tar(archive, tree)
+    except BadArchive as error:
+        raise BadArchive(f"{archive.name} is refused: {error.message}", hint=error.hint) from None
+    except _DAMAGE as error:
+        raise BadArchive(
+            f"{archive.name} is refused: no archive, or a damaged one ({error})",
+            hint="fetch or pack it again",
+        ) from None
+    return tree.finish()
+
+
+# What the readers raise on odd bytes; errors of the disk arrive as InfraError.
+_DAMAGE = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, ValueError, OSError,
+           NotImplementedError, RuntimeError, OverflowError)  # fmt: skip
+
+
+def _unpack_zip(path: Path, tree: SafeTree) -> None:
+    with zipfile.ZipFile(path) as archive:
+        for item in archive.infolist():
+            mode = item.external_attr >> 16
+            if item.is_dir():
+                continue
+            if item.flag_bits & 1:
+                tree.refuse(item.filename, "encrypted")
+            elif stat.S_ISLNK(mode):
+                with archive.open(item) as content:
+                    tree.link(item.filename, content.read(4096).decode("utf-8", "replace"))
+            elif stat.S_IFMT(mode) not in (0, stat.S_IFREG):
+                tree.refuse(item.filename, "a device, pipe or socket")
+            else:
+                with archive.open(item) as content:
+                    tree.file(item.filename, content, executable=bool(mode & stat.S_IXUSR))
+
+
+def _unpack_tar(path: Path, tree: SafeTree) -> None:
+    with tarfile.open(path, mode="r:*") as archive:
+        for item in _members(archive):
+            if item.isreg():
+                content = archive.extractfile(item)
+                assert content is not None  # it is a regular file
+                tree.file(item.name, content, executable=bool(item.mode & stat.S_IXUSR))
+            elif item.issym():
+                tree.link(item.name, item.linkname)
+            elif item.islnk():
+                tree.refuse(item.name, "a hard link")
+            elif not item.isdir():
+                tree.refuse(item.name, "a device, pipe or socket")
+        _check_rest(archive)
+
+
+def _check_rest(archive: tarfile.TarFile) -> None:
+    """Read what follows the last member, because only at its end a compressed stream is compared with its checksum."""
+    size = 0
+    while piece := archive.fileobj.read(_CHUNK) if archive.fileobj else b"":
+        size += len(piece)
+        if size > _FREE_BYTES:
+            raise BadArchive("much follows its last member")
+
+
+def _members(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
+    """One after the other, forgetting each, so that a million members need no memory."""
+    while (item := archive.next()) is not None:
+        archive.members = []  # pyright: ignore[reportAttributeAccessIssue]
+        yield item
