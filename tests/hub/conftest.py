@@ -1,3 +1,4 @@
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -48,13 +49,13 @@ Check the result with `jq .totals totals.json`, which must list 4 regions for th
 def make_skill(
     folder: Path, name: str = "sums", *, body: str = BODY, licence: str = "MIT", **files: str | bytes
 ) -> Path:
-    """A small, sound skill; `files` are more files, ``__`` in their names standing for a slash."""
+    """A small, sound skill; `files` are more files, ``__`` standing for a slash and ``_py`` for ``.py``."""
     folder.mkdir(parents=True, exist_ok=True)
     terms = f"license: {licence}\n" if licence else ""
     text = f"---\nname: {name}\ndescription: Sums columns of {name}. Use when a table has to be added up.\n{terms}---\n"
     (folder / "SKILL.md").write_text(text + body, encoding="utf-8")
     for path, content in files.items():
-        target = folder / path.replace("__", "/")
+        target = folder / re.sub(r"_(py|sh|md|bin)$", r".\1", path.replace("__", "/"))
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content if isinstance(content, bytes) else content.encode())
     return folder

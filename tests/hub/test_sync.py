@@ -51,7 +51,7 @@ def test_a_folder_is_stored_indexed_and_judged(tmp_path: Path, hub: Hub, synced)
     assert set(places(hub)) == {"src:a/sums", "src:b"}
     stored = Store(hub.store).skill(places(hub)["src:a/sums"])
     assert (stored / "SKILL.md").read_bytes() == (tmp_path / "src/a/sums/SKILL.md").read_bytes()
-    assert os.access(stored / "scripts/run_py", os.X_OK)
+    assert os.access(stored / "scripts/run.py", os.X_OK)
     with Database.read(hub.index) as database:
         found = stats(database)
     assert (found["skills"], found["allowed"], found["by_verdict"]) == (2, 2, {"compile": 2})
@@ -304,7 +304,10 @@ def test_a_killed_sync_leaves_nothing_half_made(tmp_path: Path, hub: Hub) -> Non
             scripts__a_py=f"a = {number}\n",
         )
     register(hub, [spec_of(hub, str(tmp_path / "src"))])
-    code = "import sys; from pathlib import Path; from skill2env.hub.folder import Hub; from skill2env.hub.update import sync_hub; sync_hub(Hub(Path(sys.argv[1])), workers=2)"
+    code = (
+        "import sys; from pathlib import Path; from skill2env.hub.folder import Hub;"
+        "from skill2env.hub.update import sync_hub; sync_hub(Hub(Path(sys.argv[1])), workers=2)"
+    )
     process = subprocess.Popen([sys.executable, "-c", code, str(hub.path)])
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and sum(1 for _ in Store(hub.store).digests()) < 20:
@@ -343,14 +346,14 @@ def test_a_file_that_changes_while_it_is_read_is_told(
 
 def test_links_inside_a_skill_are_kept_and_others_are_not(tmp_path: Path, hub: Hub, synced) -> None:
     folder = make_skill(tmp_path / "src/a", references__x_md="x")
-    (folder / "inside").symlink_to("references/x_md")
+    (folder / "inside").symlink_to("references/x.md")
     (folder / "outside").symlink_to("/etc/passwd")
     (folder / "loop").symlink_to("loop")
     os.mkfifo(folder / "pipe")
     synced(tmp_path / "src")
     stored = Store(hub.store).skill(places(hub)["src:a"])
     assert sorted(path.name for path in stored.iterdir()) == ["SKILL.md", "inside", "references"]
-    assert (stored / "inside").readlink() == Path("references/x_md")
+    assert (stored / "inside").readlink() == Path("references/x.md")
     assert not verify_hub(hub, workers=1).problems
 
 

@@ -113,7 +113,7 @@ class PackageSource:
 
         pip never gets to see a source archive, because it would run its build script just to learn its name.
         """
-        python = _python_with_pip()
+        python = python_with_pip()
         if python:
             pin = f" --hash=sha256:{self.spec.sha256}" if self.spec.sha256 else ""
             requirements = scratch / "requirements.txt"
@@ -204,7 +204,7 @@ def _pip_env() -> dict[str, str]:
     return env
 
 
-def _python_with_pip() -> str:
+def python_with_pip() -> str:
     """A Python that has pip: ours, else the system's; empty when there is none."""
     for python in (sys.executable, shutil.which("python3", path=os.defpath), shutil.which("python3")):
         if not python:
