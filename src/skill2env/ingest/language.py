@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from functools import lru_cache
 
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|https?://\S+|<[^>\n]{1,200}>", re.DOTALL)
 _WORD = re.compile(r"[^\W\d_]+")
@@ -33,6 +34,7 @@ _SCRIPT_SHARE = 0.2
 _MIN_WORDS = 25
 
 
+@lru_cache(maxsize=8)
 def guess_language(text: str) -> str:
     """ISO 639-1 code of the likely language; empty when there is too little prose to tell."""
     sample = _CODE.sub(" ", text[:_SAMPLE_CHARS])

@@ -1,11 +1,10 @@
 """Licence and notice files around a skill: what its terms ask to be kept with everything derived from it."""
 
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from skill2env.ingest.package import Surrounding, surroundings
+from skill2env.ingest.package import Surrounding, is_plain, surroundings, telling_names
 
 _NOTICE = re.compile(r"(?:licen[cs]e|copying|unlicense|notice|copyright|authors)(?:[-_.].*)?", re.IGNORECASE)
 
@@ -42,10 +41,7 @@ def _of(place: Surrounding) -> Iterator[tuple[str, Path]]:
 
 def _files(folder: Path) -> list[Path]:
     try:
-        with os.scandir(folder) as entries:
-            names = sorted(
-                e.name for e in entries if e.is_file(follow_symlinks=False) and _NOTICE.fullmatch(e.name)
-            )
+        names = sorted(name for name in telling_names(folder) if _NOTICE.fullmatch(name))
     except OSError:
         return []
-    return [folder / name for name in names]
+    return [folder / name for name in names if is_plain(folder, name)]

@@ -4,10 +4,12 @@ Looks at metadata files only, walks up a few folders, and stops at what owns the
 folders that anybody may write to, so that a stray file in a temporary folder grants nothing.
 """
 
+import functools
 import json
 import os
 import re
 import stat
+import time
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,6 +22,12 @@ ORIGIN_NAME = "skill2env-origin.json"
 """What a hub's export writes beside skills in place of the package or repository that they were taken out of."""
 MAX_LEVELS = 8
 _MAX_BYTES = 4 * 2**20
+_SETTLED_NS = 2_000_000_000
+_TELLING = re.compile(
+    r"(?:licen[cs]e|copying|unlicense|notice|copyright|authors)(?:[-_.].*)?$"
+    rf"|.*\.dist-info$|\.git$|package\.json$|pyproject\.toml$|{re.escape(ORIGIN_NAME)}$",
+    re.IGNORECASE,
+)
 _LICENCE_FILE = re.compile(
     r"(?:licen[cs]e|copying|unlicense)(?:[-_.][\w-]+)?(?:\.(?:txt|md|rst))?", re.IGNORECASE
 )
@@ -57,7 +65,7 @@ def surroundings(root: Path, entry: str, within: Path | None = None) -> Iterator
     for level in range(MAX_LEVELS + 1):
         if level and _is_border(folder):
             return
-        found = _look(folder, up, (root / entry).relative_to(folder).as_posix())
+        found = _look(folder, up, root, entry)
         yield found
         if found.owner or folder == within:
             return
@@ -67,12 +75,43 @@ def surroundings(root: Path, entry: str, within: Path | None = None) -> Iterator
 def licence_file_names(folder: Path) -> tuple[str, ...]:
     """Names of licence files in a folder, plain ones first."""
     try:
-        names = [item.name for item in os.scandir(folder) if item.is_file(follow_symlinks=False)]
+        names = [name for name in telling_names(folder) if _LICENCE_FILE.fullmatch(name)]
     except OSError:
         return ()
     return tuple(
-        sorted((name for name in names if _LICENCE_FILE.fullmatch(name)), key=lambda name: (len(name), name))
+        sorted((name for name in names if is_plain(folder, name)), key=lambda name: (len(name), name))
     )
+
+
+def telling_names(folder: Path) -> frozenset[str]:
+    """Names in a folder that say something about packages, licences and notices.
+
+    Remembered while the folder does not change, because a thousand skills may lie side by side in a folder of as many.
+
+    Raises:
+        OSError: it cannot be listed.
+    """
+    status = folder.stat()
+    if time.time_ns() - status.st_mtime_ns < _SETTLED_NS:  # a change within one tick would not be noticed
+        return _list(str(folder))
+    return _remembered(str(folder), status.st_dev, status.st_ino, status.st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=4096)
+def _remembered(folder: str, *_: int) -> frozenset[str]:
+    return _list(folder)
+
+
+def _list(folder: str) -> frozenset[str]:
+    return frozenset(name for name in os.listdir(folder) if _TELLING.match(name))
+
+
+def is_plain(folder: Path, name: str) -> bool:
+    """Whether a regular file of that name lies in a folder, and no link."""
+    try:
+        return stat.S_ISREG((folder / name).lstat().st_mode)
+    except OSError:
+        return False
 
 
 def read_text(path: Path) -> str:
@@ -92,17 +131,22 @@ def _is_border(folder: Path) -> bool:
         mode = folder.stat().st_mode
     except OSError:
         return True
-    return folder.parent == folder or folder == Path.home() or bool(mode & stat.S_IWOTH)
+    return folder.parent == folder or folder == _home() or bool(mode & stat.S_IWOTH)
 
 
-def _look(folder: Path, up: str, entry: str) -> Surrounding:
+@functools.cache
+def _home() -> Path:
+    return Path.home()
+
+
+def _look(folder: Path, up: str, root: Path, entry: str) -> Surrounding:
     try:
-        names = set(os.listdir(folder))
+        names = telling_names(folder)
     except OSError:
         return Surrounding(folder, up)
     facts: dict[str, Any] = (
         _exported(folder, names)
-        or _wheel(folder, names, entry)
+        or _wheel(folder, names, root / entry)
         or _npm(folder, names)
         or _pyproject(folder, names)
         or {}
@@ -116,7 +160,7 @@ def _look(folder: Path, up: str, entry: str) -> Surrounding:
     )
 
 
-def _exported(folder: Path, names: set[str]) -> dict[str, Any] | None:
+def _exported(folder: Path, names: frozenset[str]) -> dict[str, Any] | None:
     """What a hub's export says about the skills below."""
     if ORIGIN_NAME not in names:
         return None
@@ -136,12 +180,13 @@ def _exported(folder: Path, names: set[str]) -> dict[str, Any] | None:
     }
 
 
-def _wheel(folder: Path, names: set[str], entry: str) -> dict[str, str] | None:
+def _wheel(folder: Path, names: frozenset[str], entry: Path) -> dict[str, str] | None:
     """Metadata of the wheel beside the package, when its list of files names the skill."""
     infos = sorted(name for name in names if name.endswith(".dist-info"))
+    inside = entry.relative_to(folder).as_posix() if infos else ""
     for name in infos:
         record = read_text(folder / name / "RECORD")
-        listed = f"{entry}," in record
+        listed = f"{inside}," in record
         if not listed and (record or len(infos) > 1 or folder.name in {"site-packages", "dist-packages"}):
             continue
         head = read_text(folder / name / "METADATA").partition("\n\n")[0]
@@ -160,7 +205,7 @@ def _wheel(folder: Path, names: set[str], entry: str) -> dict[str, str] | None:
     return None
 
 
-def _npm(folder: Path, names: set[str]) -> dict[str, str] | None:
+def _npm(folder: Path, names: frozenset[str]) -> dict[str, str] | None:
     if "package.json" not in names:
         return None
     try:
@@ -183,7 +228,7 @@ def _npm(folder: Path, names: set[str]) -> dict[str, str] | None:
     }
 
 
-def _pyproject(folder: Path, names: set[str]) -> dict[str, str] | None:
+def _pyproject(folder: Path, names: frozenset[str]) -> dict[str, str] | None:
     if "pyproject.toml" not in names:
         return None
     try:

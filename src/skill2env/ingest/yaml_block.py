@@ -12,6 +12,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from skill2env.ingest.simple_block import read_simple
 from skill2env.ingest.text import clean
 
 MAX_DEPTH = 32
@@ -54,6 +55,9 @@ def parse(block: str) -> Block:
     Raises:
         BadYaml: it is no valid YAML, or no mapping.
     """
+    simple = read_simple(block)
+    if simple is not None:
+        return Block(simple.values, not_text=simple.not_text)
     if _flow_depth(block) > MAX_DEPTH:  # the parser's work grows with the square of the depth
         raise BadYaml("brackets nested too deep", 0)
     yaml = YAML(typ="safe", pure=True)
