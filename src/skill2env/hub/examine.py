@@ -6,6 +6,7 @@ from functools import cache
 from importlib import resources
 
 from skill2env import __version__
+from skill2env.hub.domains import load_classifier
 from skill2env.hub.screening import Flag, judge_skill
 from skill2env.ingest.quirks import note, ordered
 from skill2env.records import Licence, Skill, digest_bytes, digest_of
@@ -14,7 +15,7 @@ PLACE_CODES = frozenset({"name-differs-from-folder", "test-fixture"})
 """Diagnostics about where a skill lies, not about what it is."""
 LICENCE_CODES = frozenset({"licence-unknown", "proprietary-licence", "restrictive-licence", "no-licence"})
 """Diagnostics about its terms, which its surroundings decide too."""
-_DATA = ("screening_rules.toml",)
+_DATA = ("screening_rules.toml", "domain_weights.tsv")
 """Files that decide what an examination says."""
 
 
@@ -66,4 +67,5 @@ def examine(skill: Skill, texts: Mapping[str, str]) -> Examination:
         texts: path -> content of its text files.
     """
     screening = judge_skill(skill, texts)
-    return Examination(screening.verdict.value, screening.flags, "", 0.0)
+    guess = load_classifier().classify(skill.name, skill.description, skill.body)
+    return Examination(screening.verdict.value, screening.flags, str(guess.domain), guess.confidence)
