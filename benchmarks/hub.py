@@ -3,8 +3,8 @@
     python benchmarks/hub.py [--corpus SOURCE]... [--recipe NAME] [--scale 2500,10000] [--workers N] [--json FILE]
 
 SOURCE is anything that `skill2env hub add` takes. ``--scale`` makes so many skills by a seeded generator and prints the
-time a skill takes relative to the smallest size (1.00 is linear). Wall time depends on what else the machine does, so the
-load is printed beside it; processor time and memory are those of this process and all of its workers.
+time a skill takes relative to the smallest size (1.00 is linear). Wall time depends on what else the machine does, so
+the load is printed beside it; processor time and memory are those of this process and all of its workers.
 """
 
 import argparse
@@ -56,7 +56,9 @@ class Meter:
         self.cpu = time.process_time() - self._own + sum(self._spent.values())
 
     def _run(self) -> None:
-        while not self._stop.wait(0.1):
+        stopped = False
+        while not stopped:
+            stopped = self._stop.wait(0.1)
             below = _below(os.getpid())
             self._spent |= {pid: spent for pid, spent, _ in below}
             own = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * PAGE
@@ -202,7 +204,8 @@ def scale(sizes: Sequence[int], root: Path, workers: int) -> list[dict[str, Any]
         ratios = [round(now / then, 2) for now, then in zip(each, first, strict=True)]
         done[0] |= {"wall_ratio": ratios[0], "cpu_ratio": ratios[1]}
         print(
-            f"{'':<34} {1000 * each[0]:.2f} ms wall, {1000 * each[1]:.2f} ms cpu a skill; {ratios[0]} and {ratios[1]} times those of {min(sizes)}"
+            f"{'':<34} {1000 * each[0]:.2f} ms wall, {1000 * each[1]:.2f} ms cpu a skill;"
+            f" {ratios[0]} and {ratios[1]} times those of {min(sizes)}"
         )
         rows += done
         shutil.rmtree(place, ignore_errors=True)

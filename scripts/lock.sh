@@ -26,4 +26,5 @@ compile() { # compile OUTPUT ARGUMENT... : one requirement file
 compile base.txt pyproject.toml
 compile dev.txt --constraints requirements/base.txt --group dev pyproject.toml
 compile huggingface.txt --constraints requirements/base.txt --extra huggingface pyproject.toml
+compile parquet.txt --constraints requirements/base.txt --extra parquet pyproject.toml
 echo "uv" | compile uv.txt -

@@ -369,6 +369,13 @@ def test_an_index_of_another_version_is_a_message(tmp_path: Path, hub: Hub, sync
     assert synced().sources[0].skills == 1
 
 
+def test_the_shipped_example_loads(hub: Hub) -> None:
+    hub.path.mkdir()
+    example = Path(__file__).parents[2] / "configs/hub.toml"
+    hub.config_file.write_text(example.read_text())
+    assert [source.id for source in hub.config().source] == ["mine", "clawbio", "gathered"]
+
+
 def test_hub_toml_mistakes_are_messages(hub: Hub, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no hub"):
         hub.config()
