@@ -11,7 +11,7 @@ Layout::
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,10 +23,9 @@ from skill2env.hub.queries import Filter, find
 from skill2env.hub.records import Origin
 from skill2env.hub.redaction import redact
 from skill2env.hub.sources.corpus import INDEX_NAME
-from skill2env.hub.store import Store
-from skill2env.ingest import load_skill
+from skill2env.hub.store import Store, contents
 from skill2env.ingest.package import ORIGIN_NAME
-from skill2env.records import SHA256_PREFIX, FileKind, LicenceEvidence, Skill, canonical_json, digest_of
+from skill2env.records import SHA256_PREFIX, FileKind, LicenceEvidence, SkillFile, canonical_json, digest_of
 from skill2env.store.files import copy_tree, staged_folder, storage, write_text
 
 _EVIDENCE = {
@@ -54,6 +53,7 @@ class Exported:
 @dataclass(frozen=True, slots=True)
 class _Chosen:
     origin: Origin
+    entry: str
     domain: str
     language: str
 
@@ -90,13 +90,13 @@ def export_skills(hub: Hub, out: Path, wanted: Filter, *, limit: int = 0) -> Exp
 
 
 def _chosen(database: Database, wanted: Filter, limit: int) -> Iterator[_Chosen]:
-    columns = "digest, source, path, domain, language"
+    columns = "digest, source, path, entry, domain, language"
     rows = list(find(database, wanted, limit=limit or -1, columns=columns))
     for row in rows:
         record = database.value(
             "SELECT record FROM origins WHERE source = ? AND path = ?", (row["source"], row["path"])
         )
-        yield _Chosen(Origin.model_validate_json(record), row["domain"], row["language"])
+        yield _Chosen(Origin.model_validate_json(record), row["entry"], row["domain"], row["language"])
 
 
 def _groups(chosen: list[_Chosen]) -> dict[str, list[_Chosen]]:
@@ -144,18 +144,18 @@ def _write_skill(store: Store, root: Path, place: str, item: _Chosen) -> dict[st
     target = root / place
     source = store.skill(origin.digest)
     copy_tree(source, target)
-    _copy_links(store, origin.digest, target)
-    skill = load_skill(target, within=target.parent.resolve())
-    redacted = _redact(skill, target)
+    held = contents(source)
+    _copy_links(held.files, source, target)
+    redacted = _redact(held.files, target)
     if redacted:
-        skill = load_skill(target, within=target.parent.resolve())
-    entry = next(file.sha256 for file in skill.files if file.path == skill.entry)
+        held = contents(target)
+    entry = next(file.sha256 for file in held.files if file.path == item.entry)
     group = place.rpartition("/")[0]
     return {
-        "path": f"{place}/{skill.entry}",
+        "path": f"{place}/{item.entry}",
         "name": origin.name,
         "origin": _origin_of(origin),
-        "source_path": f"{origin.path}/{skill.entry}".removeprefix("./"),
+        "source_path": f"{origin.path}/{item.entry}".removeprefix("./"),
         "revision": origin.revision,
         "license": origin.licence.spdx,
         "license_evidence": _EVIDENCE.get(origin.licence.evidence, ""),
@@ -163,27 +163,26 @@ def _write_skill(store: Store, root: Path, place: str, item: _Chosen) -> dict[st
         "lang": item.language,
         "domain": item.domain,
         "sha256": entry.removeprefix(SHA256_PREFIX),
-        "digest": skill.digest,
+        "digest": held.digest,
         "hub_digest": origin.digest,
         "redacted": redacted,
         "notices": {name: f"{group}/{name}" for name, _ in origin.notices},
     }
 
 
-def _copy_links(store: Store, digest: str, target: Path) -> None:
+def _copy_links(files: Iterable[SkillFile], source: Path, target: Path) -> None:
     """Links that stay inside a skill are part of it; `copy_tree` leaves all of them out."""
-    source = store.skill(digest)
-    for item in load_skill(source, within=source.resolve()).files:
+    for item in files:
         if item.kind is FileKind.SYMLINK:
             with storage("writing to", target):
                 (target / item.path).parent.mkdir(parents=True, exist_ok=True)
                 (target / item.path).symlink_to((source / item.path).readlink())
 
 
-def _redact(skill: Skill, folder: Path) -> list[str]:
+def _redact(files: Iterable[SkillFile], folder: Path) -> list[str]:
     """Replace secrets in the text files of a copy; returns the paths that were changed."""
     changed: list[str] = []
-    for item in skill.files:
+    for item in files:
         if item.kind is not FileKind.TEXT:
             continue
         path = folder / item.path

@@ -21,7 +21,9 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 from skill2env.errors import UserError
-from skill2env.ingest import IngestLimits, load_skill
+from skill2env.ingest import IngestLimits
+from skill2env.ingest.entry import find_entry
+from skill2env.ingest.inventory import Inventory, take_inventory
 from skill2env.ingest.text import decode
 from skill2env.records import SHA256_PREFIX, FileKind, Skill, SkillFile, digest_bytes
 from skill2env.store.files import TEMPORARY_PREFIX, storage, sweep
@@ -198,7 +200,7 @@ class Store:
         """Read a stored skill again and compare it with its digest."""
         path = self.skill(digest)
         try:
-            found = load_skill(path, limits=self.limits).digest
+            found = contents(path, self.limits).digest
         except UserError as error:
             return Damage(digest, path, error.message)
         return None if found == digest else Damage(digest, path, f"its content has digest {found}")
@@ -211,6 +213,17 @@ class Store:
         except OSError as error:
             return Damage(digest, path, error.strerror or "cannot be read")
         return None if found == digest else Damage(digest, path, f"its content has digest {found}")
+
+
+def contents(folder: Path, limits: IngestLimits | None = None) -> Inventory:
+    """The files of a stored or exported skill, with its digest; nothing of them is understood.
+
+    Raises:
+        UserError: it holds no entry file, or cannot be read.
+    """
+    root = Path(os.path.realpath(folder))
+    entry, _ = find_entry(root)
+    return take_inventory(root, entry, limits or IngestLimits())
 
 
 def _split(digest: str) -> str:
