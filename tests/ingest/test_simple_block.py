@@ -10,7 +10,8 @@ from skill2env.ingest.yaml_block import BadYaml, Block, parse
 
 PIECES = st.sampled_from([
     "name", "key", "a", "b c", ": ", ":", " ", "  ", "- ", "#", " #", "[", "]", ", ", '"', "'", "{", "}", "|", ">-",
-    "yes", "null", "~", "1.0", "1.2.3", "2026-01-01", "\n", "\n  ", "\n- ", "\t", "&x", "*x", "!t", "?", "%", "@",
+    "yes", "null", "~", "1.0", "1.2.3", "2026-01-01", "\n", "\n  ", "\n  ",
+    ": >-\n  ", ": |\n  ", ": >\n ", "\n- ", "\t", "&x", "*x", "!t", "?", "%", "@",
     "é", "\\n", "---", "...",
 ])  # fmt: skip
 
@@ -30,7 +31,7 @@ def test_whatever_is_read_quickly_is_read_alike(block: str) -> None:
     simple = read_simple(block)
     if simple is not None:
         expected = by_the_parser(block, pytest.MonkeyPatch())
-        assert expected == Block(simple.values, not_text=simple.not_text)
+        assert expected == Block(simple.values, not_text=simple.not_text, multi_line=simple.multi_line)
 
 
 @settings(max_examples=300, deadline=None)
@@ -50,7 +51,18 @@ def test_lines_of_any_text_are_read_alike(pairs: list[tuple[str, str]], after: s
     simple = read_simple(block)
     if simple is not None:
         expected = by_the_parser(block, pytest.MonkeyPatch())
-        assert expected == Block(simple.values, not_text=simple.not_text)
+        assert expected == Block(simple.values, not_text=simple.not_text, multi_line=simple.multi_line)
+
+
+@pytest.mark.parametrize("style", [">", ">-", "|", "|-"])
+@pytest.mark.parametrize("after", ["", "\n", "\n\n", "\nname: x", "\n  "])
+def test_paragraphs_are_read_alike(style: str, after: str) -> None:
+    block = f"about: {style}\n  One: line # kept\n  - and another{after}"
+    simple = read_simple(block)
+    assert simple is not None or after == "\n  "
+    if simple is not None:
+        expected = by_the_parser(block, pytest.MonkeyPatch())
+        assert expected == Block(simple.values, not_text=simple.not_text, multi_line=simple.multi_line)
 
 
 def test_common_blocks_are_read_quickly() -> None:
@@ -65,6 +77,7 @@ def test_common_blocks_are_read_quickly() -> None:
             "metadata": {"author": "x", "since": "2026"}, "allowed-tools": ["Read", "Bash"],
         },
         {"tags": "list", "metadata": "map", "allowed-tools": "list"},
+        set(),
     )  # fmt: skip
 
 

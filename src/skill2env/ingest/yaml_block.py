@@ -57,7 +57,7 @@ def parse(block: str) -> Block:
     """
     simple = read_simple(block)
     if simple is not None:
-        return Block(simple.values, not_text=simple.not_text)
+        return Block(simple.values, not_text=simple.not_text, multi_line=simple.multi_line)
     if _flow_depth(block) > MAX_DEPTH:  # the parser's work grows with the square of the depth
         raise BadYaml("brackets nested too deep", 0)
     yaml = YAML(typ="safe", pure=True)
