@@ -72,9 +72,20 @@ def workers(count: int = 0) -> Generator[Workers]:
     context.set_forkserver_preload(_MODULES)
     pool = ProcessPoolExecutor(number, mp_context=context, initializer=_begin)
     try:
+        for _ in range(number):  # they start now, while a source is being unpacked
+            pool.submit(_warm)
         yield Workers(pool, number)
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _warm() -> None:
+    """Load what every skill needs."""
+    from skill2env.hub.domains import load_classifier
+    from skill2env.hub.rules import default_rules
+
+    load_classifier()
+    default_rules()
 
 
 def _begin() -> None:

@@ -104,6 +104,7 @@ class Syncer:
         with storage("making a folder in", self.hub.work):
             scratch = Path(mkdtemp(dir=self.hub.work))
         tell = partial(_note, self.progress, spec.id)
+        self.pool()
         try:
             fetched = source.fetch(Place(self.hub, scratch, offline=self.options.offline, tell=tell))
             return self._take(spec, state, fetched)
