@@ -69,7 +69,9 @@ def print_why(told: Mapping[str, Any]) -> None:
             f" ({other['source']}:{other['path']})",
         )
     domain = told["domain"]
-    _line("domain", f"{domain['domain'] or 'unsure'} ({domain['confidence']:.2f})")
+    said = domain["domain"] or f"unsure, perhaps {domain['likeliest']}"
+    words = ", ".join(f"{reason['word']} {reason['weight']:+.2f}" for reason in domain["words"])
+    _line("domain", f"{said} ({domain['confidence']:.2f}): {words}")
     print()
 
 

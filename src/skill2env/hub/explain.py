@@ -6,6 +6,7 @@ from typing import Any
 
 from skill2env.errors import UserError
 from skill2env.hub.database import Database
+from skill2env.hub.domains import load_classifier
 from skill2env.hub.folder import Hub
 from skill2env.hub.queries import Known, identify, known
 from skill2env.hub.store import Store
@@ -92,9 +93,21 @@ def _document(hub: Hub, database: Database, item: Known) -> dict[str, Any]:
             "jaccard": facts["jaccard"],
             "others": [dict(other) for other in item.copies],
         },
-        "domain": {"domain": facts["domain"], "confidence": facts["confidence"]},
+        "domain": _domain(facts),
         "export": {"chosen": bool(facts["chosen"]), "because": _because(facts, copy=copy)},
         "diagnostics": facts["diagnostics"],
+    }
+
+
+def _domain(facts: dict[str, Any]) -> dict[str, Any]:
+    """The domain, and the words that decided it."""
+    classifier = load_classifier()
+    words = (facts["name"], facts["description"], facts["body"])
+    return {
+        "domain": facts["domain"],
+        "confidence": facts["confidence"],
+        "likeliest": classifier.classify(*words).likeliest,
+        "words": [{"word": reason.word, "weight": reason.weight} for reason in classifier.explain(*words)],
     }
 
 
