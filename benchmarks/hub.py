@@ -58,7 +58,7 @@ class Meter:
     def _run(self) -> None:
         stopped = False
         while not stopped:
-            stopped = self._stop.wait(0.1)
+            stopped = self._stop.wait(0.5)  # looking at /proc costs what is measured
             below = _below(os.getpid())
             self._spent |= {pid: spent for pid, spent, _ in below}
             own = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * PAGE

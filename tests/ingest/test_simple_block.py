@@ -10,7 +10,7 @@ from skill2env.ingest.yaml_block import BadYaml, Block, parse
 
 PIECES = st.sampled_from([
     "name", "key", "a", "b c", ": ", ":", " ", "  ", "- ", "#", " #", "[", "]", ", ", '"', "'", "{", "}", "|", ">-",
-    "yes", "null", "~", "1.0", "1.2.3", "2026-01-01", "\n", "\n  ", "\n  ",
+    "true", ": a\n  b", "yes", "null", "~", "1.0", "1.2.3", "2026-01-01", "\n", "\n  ", "\n  ",
     ": >-\n  ", ": |\n  ", ": >\n ", "\n- ", "\t", "&x", "*x", "!t", "?", "%", "@",
     "é", "\\n", "---", "...",
 ])  # fmt: skip
@@ -88,10 +88,12 @@ def test_common_blocks_are_read_quickly() -> None:
         "a",
         "a: b: c",
         "a: b #c",
-        "a: yes",
+        "a: null",
         "a: 1",
         "a: |",
-        "a: b\n  c",
+        "a: b\n  c: d",
+        "a: b\n\n  c",
+        "a: b\n  - c",
         "a: x\na: y",
         "a: \tb",
         "yes: a",

@@ -15,10 +15,10 @@ import hashlib
 import os
 import shutil
 import stat
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import mkdtemp
 
 from skill2env.errors import UserError
 from skill2env.ingest import IngestLimits
@@ -88,21 +88,19 @@ class Store:
             return self.texts(skill, folder)
         texts: dict[str, str] = {}
         with storage("storing a skill in", self.root):
-            staged = mkdtemp(prefix=TEMPORARY_PREFIX, dir=self.root)
+            staged = f"{self.root}/{TEMPORARY_PREFIX}{os.getpid()}-{threading.get_ident()}"
+            os.mkdir(staged, 0o755)
             try:
                 made = {""}
                 for item in skill.files:
                     if item.kind is not FileKind.REFUSED:
                         self._copy(item, f"{folder}/{item.path}", staged, made, texts)
-                os.chmod(staged, 0o755)
-                try:
-                    os.rename(staged, target)
-                except OSError:
-                    if not target.is_dir():  # another process stored the same content first
-                        raise
-            finally:
-                if os.path.isdir(staged):
-                    shutil.rmtree(staged, ignore_errors=True)
+                os.rename(staged, target)
+            except BaseException as error:
+                shutil.rmtree(staged, ignore_errors=True)
+                # Another process may have stored the same content first.
+                if not (isinstance(error, OSError) and target.is_dir()):
+                    raise
         return self._searched(skill, texts)
 
     def texts(self, skill: Skill, folder: Path) -> dict[str, str]:

@@ -1,8 +1,8 @@
 """The commonest YAML blocks, read line by line instead of by the parser, which takes a third of the time of a skill.
 
 Only forms whose meaning is beyond doubt: ``key: text`` with printable characters and distinct keys; lists of words, as
-``[a, b]`` or one ``- item`` a line; one level of ``key: text`` below a key; block scalars of one even paragraph. A test
-compares it with the parser.
+``[a, b]`` or one ``- item`` a line; one level of ``key: text`` below a key; block scalars of one even paragraph; plain
+text that goes on in indented lines. A test compares it with the parser.
 """
 
 import re
@@ -22,8 +22,11 @@ _LINE = re.compile(r"( +)(\S(?:.*\S)?)")
 _BELOW = re.compile(rf"( +){_KEY}: +(?:({_TEXT}|[0-9][\w.-]*)|{_QUOTED})")
 _ITEM = re.compile(rf"( *)- +(?:({_TEXT}|[0-9][\w.-]*)|{_QUOTED})")
 _WORD = re.compile(r"[A-Za-z0-9/][\w./+ -]*")
-_NULL = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
-"""Words of YAML's own, of either version; a block that holds one is left to the parser."""
+_MORE = re.compile(rf" +({_TEXT}|[0-9](?:[^:#]|:(?! |$)|(?<! )#)*)")
+_WORDS_1_1 = frozenset({"yes", "no", "on", "off", "y", "n"})
+_TRUTHS = frozenset({"true", "True", "TRUE", "false", "False", "FALSE"})
+_OWN_WORDS = _WORDS_1_1 | {"null", "true", "false"}
+"""Words of YAML's own, of either version; as keys they are left to the parser."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +35,9 @@ class Simple:
 
     values: dict[str, Any]
     not_text: dict[str, str]
-    """Key -> ``map`` or ``list``."""
+    """Key -> ``map``, ``list`` or ``bool``."""
     multi_line: set[str]
-    """Keys whose value is a block scalar."""
+    """Keys whose value is a block scalar or spans lines."""
 
 
 class _Doubt(Exception):
@@ -65,7 +68,7 @@ def _read(lines: list[str], *, ended: bool) -> Simple:
         if match is None:
             raise _Doubt
         key, plain, double, single, flow, style = match.groups()
-        if key in values or key.lower() in _NULL:
+        if key in values or key.lower() in _OWN_WORDS:
             raise _Doubt
         if flow is not None:
             values[key], not_text[key] = list(_words(flow)), "list"
@@ -80,6 +83,14 @@ def _read(lines: list[str], *, ended: bool) -> Simple:
             values[key], not_text[key] = _nested(below)
         else:
             values[key] = _scalar(plain, double, single)
+            if plain is not None and (plain in _TRUTHS or plain.lower() in _WORDS_1_1):
+                not_text[key] = "bool"
+            more = _block(lines, at) if plain is not None else []
+            if more:
+                at += len(more)
+                values[key] = " ".join([plain or "", *map(_continued, more)])
+                not_text.pop(key, None)
+                multi_line.add(key)
     if not values:
         raise _Doubt
     return Simple(values, not_text, multi_line)
@@ -101,6 +112,13 @@ def _paragraph(lines: list[str], style: str, *, ended: bool) -> str:
     return joint.join(match[2] for match in found if match) + ("\n" if ended and style in "|>" else "")
 
 
+def _continued(line: str) -> str:
+    match = _MORE.fullmatch(line.rstrip(" "))
+    if match is None or match[1].endswith(":"):
+        raise _Doubt
+    return match[1]
+
+
 def _nested(lines: list[str]) -> tuple[dict[str, str] | list[str], str]:
     if not lines:
         raise _Doubt
@@ -113,7 +131,7 @@ def _nested(lines: list[str]) -> tuple[dict[str, str] | list[str], str]:
     if form is _ITEM:
         return [_scalar(*match.groups()[1:]) for match in matches], "list"
     below = {match[2]: _scalar(*match.groups()[2:]) for match in matches}
-    if len(below) != len(matches) or any(key.lower() in _NULL for key in below):
+    if len(below) != len(matches) or any(key.lower() in _OWN_WORDS for key in below):
         raise _Doubt
     return below, "map"
 
@@ -121,7 +139,7 @@ def _nested(lines: list[str]) -> tuple[dict[str, str] | list[str], str]:
 def _scalar(plain: str | None, double: str | None, single: str | None) -> str:
     if plain is None:
         return double if double is not None else single or ""
-    if plain.lower() in _NULL or plain[-1] in " :":
+    if plain.lower() == "null" or plain[-1] in " :":
         raise _Doubt
     return plain
 
@@ -131,6 +149,6 @@ def _words(flow: str) -> Iterator[str]:
         return
     for part in flow.split(","):
         word = part.strip(" ")
-        if not _WORD.fullmatch(word) or word.lower() in _NULL:
+        if not _WORD.fullmatch(word) or word.lower() == "null":
             raise _Doubt
         yield word
