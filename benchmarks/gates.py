@@ -1,6 +1,6 @@
 """How long the two model-free gates take: an Oracle and a Nop trial of one task whose image is cached.
 
-    .venv/bin/python benchmarks/gates.py [--repeats 15] [--task DIR] [--docker-base IMAGE] [--json] [--check 2.5]
+    .venv/bin/python benchmarks/gates.py [--repeats 15] [--task DIR] [--stock N] [--no-engines] [--json] [--check 2.5]
 
 Measured in turns in one run, so that a busy machine slows all rows alike:
 
@@ -203,7 +203,7 @@ def stock_task(task: Path, target: Path) -> Path:
     return target
 
 
-def measure(task: Path, folder: Path, repeats: int, stock: int) -> dict[str, list[float]]:
+def measure(task: Path, folder: Path, repeats: int, stock: int, engines: bool) -> dict[str, list[float]]:
     """Seconds of each row, one value a round."""
     ours, empty = (
         SandboxChoice("namespace", NAMESPACE_ENVIRONMENT),
@@ -216,7 +216,7 @@ def measure(task: Path, folder: Path, repeats: int, stock: int) -> dict[str, lis
         "separate": lambda: pair(task, ours, trials, mode="separate"),
         "shared": lambda: pair(task, ours, trials, mode="shared"),
     }
-    for engine_name in (name for name in ENGINES if answers(name)):
+    for engine_name in (name for name in ENGINES if engines and answers(name)):
         choice = SandboxChoice(engine_name, ENGINE_ENVIRONMENTS[engine_name])
         rows[engine_name] = functools.partial(pair, task, choice, trials, mode="separate")
         rows[f"{engine_name}-shared"] = functools.partial(pair, task, choice, trials, mode="shared")
@@ -247,6 +247,9 @@ def main() -> int:
         "--stock", type=int, default=0, help="rounds of Harbor's own docker environment; 0 for none"
     )
     parser.add_argument("--check", type=float, help="exit 1 when separate is above so many floors")
+    parser.add_argument(
+        "--no-engines", action="store_true", help="leave docker and podman out, which take seconds"
+    )
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     sys.path.insert(0, str(Path(__file__).parent))  # Harbor imports EmptyEnvironment by name
@@ -255,7 +258,7 @@ def main() -> int:
         folder = Path(name)
         folder.chmod(0o755)
         task = arguments.task or make_task(folder / "made")
-        found = measure(task, folder, arguments.repeats, arguments.stock)
+        found = measure(task, folder, arguments.repeats, arguments.stock, not arguments.no_engines)
     floor = statistics.median(found["floor"])
     table = {
         row: {
