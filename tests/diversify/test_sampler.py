@@ -1,5 +1,7 @@
+import math
 import random
 from collections import Counter
+from itertools import product
 
 import pytest
 from hypothesis import given
@@ -141,6 +143,23 @@ def test_steering_beats_plain_sampling(seed: int) -> None:
         name: sum(found[p] for p in pairs) / len(pairs) for name, found in (("s", steered), ("c", chance))
     }
     assert mean["s"] > mean["c"] + 0.15
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_corpus_uses_every_value_evenly_and_every_pair_of_work_and_grading(seed: int) -> None:
+    """Two hundred skills, a quarter of whose workflows suit only some values."""
+    narrow = {"archetype": ("repair", "audit"), "verifier_pattern": ("recompute", "behavioural", "state")}
+    requests = [
+        SpecRequest(skill(number // 3), workflow(f"w{number % 3}", narrow if number % 4 == 0 else None))
+        for number in range(600)
+    ]
+    specs = sample_batch(requests, run_seed=seed)
+    for axis in AXIS_NAMES:
+        counts = Counter(spec.axes.model_dump()[axis] for spec in specs)
+        entropy = -sum(n / len(specs) * math.log(n / len(specs)) for n in counts.values())
+        assert entropy / math.log(len(axis_values(axis))) >= 0.95, axis
+    pairs = {(spec.axes.archetype, spec.axes.verifier_pattern) for spec in specs}
+    assert pairs == set(product(axis_values("archetype"), axis_values("verifier_pattern")))
 
 
 def test_variants_of_one_skill_differ() -> None:

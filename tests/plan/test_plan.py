@@ -200,6 +200,28 @@ def test_duplicates_and_surplus(skill_dir: Path) -> None:
     assert reasons(result) == [DropReason.DUPLICATE, DropReason.OVER_COUNT]
 
 
+WORK = {
+    "summary": "Reconcile the card postings of one month with the bank's statement and account for every difference.",
+    "planted_problem": "Three postings were booked twice under different references, two refunds carry the wrong sign.",
+    "difficulty_source": "Matching by amount alone pairs the doubled postings with each other and hides the refunds.",
+    "solution_sketch": "Match by reference and day first, then by amount within two days, and list the rest.",
+}
+
+
+def test_the_same_work_twice_is_dropped(skill_dir: Path) -> None:
+    again = {**WORK, "summary": WORK["summary"].replace("bank's statement", "ledger of the bank")}
+    other = {
+        "summary": "Audit expense claims against the travel policy; every claim ends with a decision and its rule.",
+        "planted_problem": "Some claims exceed the daily rate only after conversion, one receipt is used twice.",
+        "difficulty_source": "Rates change in the middle of the month and the policy counts the day of the receipt.",
+        "solution_sketch": "Convert each line at its own day, add up by traveller and day, then apply the rules.",
+    }
+    result = plan(skill_dir, [entry("first", **WORK), entry("renamed", **again), entry("audit", **other)])
+    assert [workflow.name for workflow in result.workflows] == ["first", "audit"]
+    assert reasons(result) == [DropReason.NEAR_DUPLICATE]
+    assert "renamed repeats first" in result.dropped[0].detail
+
+
 def test_skips(skill_dir: Path) -> None:
     declined = Skipped(reason=SkipReason.PURE_KNOWLEDGE, detail="opinions only")
     said = plan_workflows(make_skill(skill_dir), skill_dir, Planner("[]", declined), seed=1)

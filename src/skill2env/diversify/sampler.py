@@ -157,6 +157,10 @@ def _draw(
     return Axes(**values)
 
 
+COVERED = ("archetype", "verifier_pattern")
+"""The pair of axes of which every combination that workflows allow is used before any is used again and again."""
+
+
 def _cost(values: Mapping[str, str], axis: str, skill_digest: str, history: AxisCounts) -> float:
     """How over-used the cells are in which `axis` takes part: counts relative to an even corpus."""
     size = len(axis_values(axis))
@@ -168,4 +172,8 @@ def _cost(values: Mapping[str, str], axis: str, skill_digest: str, history: Axis
         if axis in {left, right}:
             cells = len(axis_values(left)) * len(axis_values(right))
             cost += history.pair[left, values[left], right, values[right]] * cells / len(AXIS_NAMES)
+    if axis in COVERED:
+        left, right = COVERED
+        # However often a value was used: a kind of work that was never graded in some way comes first.
+        cost -= (not history.pair[left, values[left], right, values[right]]) * history.total * size
     return cost

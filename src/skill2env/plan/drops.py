@@ -26,6 +26,8 @@ class DropReason(StrEnum):
     """A field holds characters that cannot be stored (NUL, lone surrogates)."""
     DUPLICATE = "duplicate"
     """An earlier workflow has the same name."""
+    NEAR_DUPLICATE = "near_duplicate"
+    """An earlier workflow describes nearly the same work in nearly the same words."""
     UNGROUNDED = "ungrounded"
     """None of its grounding sentences occurs in the skill."""
     OVER_COUNT = "over_count"

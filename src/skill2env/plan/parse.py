@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from skill2env.axes import AXIS_NAMES, is_axis_value
 from skill2env.plan.drops import Dropped, DropReason, dropped
 from skill2env.records import Workflow
+from skill2env.similarity import jaccard, shingles, words
 
 MAX_NAME_CHARS = 40
 MAX_TEXT_CHARS = 6000
@@ -18,6 +19,12 @@ MAX_LIST_ITEMS = 40
 """Of grounding, assets and the values of one axis; of the fields of any object."""
 MAX_DEPTH = 6
 
+TWIN_WORDS = 3
+"""Words in a row that are compared."""
+TWIN_LEAST = 25
+"""Words that a workflow must have to be compared."""
+TWIN_JACCARD = 0.5
+"""From this share of common shingles on, two workflows of a skill are the same work."""
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _ASSET_FIELDS = frozenset({"what", "url", "revision", "licence", "fallback"})
 
@@ -43,11 +50,31 @@ def parse_workflows(
             continue
         if workflow.name in kept:
             losses.append(dropped(DropReason.DUPLICATE, workflow.name))
+        elif twin := _twin(workflow, kept.values()):
+            losses.append(dropped(DropReason.NEAR_DUPLICATE, f"{workflow.name} repeats {twin}"))
         elif len(kept) >= count:
             losses.append(dropped(DropReason.OVER_COUNT, workflow.name))
         else:
             kept[workflow.name] = workflow
     return tuple(kept.values()), tuple(losses)
+
+
+def _twin(workflow: Workflow, others: Iterable[Workflow]) -> str:
+    """Name of an earlier workflow that describes nearly the same work; empty when there is none."""
+    if len(words(_work(workflow))) < TWIN_LEAST:
+        return ""  # too short to tell a repetition from a common phrase
+    told = shingles(_work(workflow), TWIN_WORDS)
+    near = (
+        other.name for other in others if jaccard(told, shingles(_work(other), TWIN_WORDS)) >= TWIN_JACCARD
+    )
+    return next(near, "")
+
+
+def _work(workflow: Workflow) -> str:
+    """What there is to do, without the scenery: two tellings of one problem differ in names and places first."""
+    return "\n".join(
+        (workflow.summary, workflow.planted_problem, workflow.difficulty_source, workflow.solution_sketch)
+    )
 
 
 def _parse_one(entry: Any, occurs: Callable[[str], bool], losses: list[Dropped]) -> Workflow | None:
