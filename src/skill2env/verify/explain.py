@@ -38,6 +38,7 @@ _SKIPS: Mapping[SkipReason, str] = {
     SkipReason.NO_RECORDING: "Record a session with `skill2env record`, or use another author.",
     SkipReason.UNREADABLE: "Give SKILL.md to the user who compiles, as a regular file inside the skill's folder.",
     SkipReason.AUTHOR_GAVE_UP: "Read the session's messages in the run folder; try another model or seed.",
+    SkipReason.TOO_EXPENSIVE: "Raise `--max-usd-per-task`, or choose a cheaper model; the session is in the ledger.",
 }
 
 _BOUNDARIES: Mapping[Boundary, str] = {
