@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from skill2env.cli import options
 from skill2env.cli.output import print_json
 
 if TYPE_CHECKING:
@@ -15,19 +16,14 @@ app = typer.Typer(add_completion=False)
 
 @app.command()
 def compile(  # noqa: A001
-    paths: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="PATH...", help="Skill folders, or folders that hold some.", show_default=False
-        ),
-    ],
+    paths: options.Skills,
     *,
     out: Annotated[Path, typer.Option(help="Dataset folder to make or add to.")] = Path("out/dataset"),
     run: Annotated[
         Path | None,
         typer.Option(help="Run folder, for resuming and evidence.", show_default="runs/NAME beside --out"),
     ] = None,
-    config: Annotated[Path | None, typer.Option(help="TOML file with settings; flags win over it.")] = None,
+    config: options.Config = None,
     author: Annotated[
         str | None,
         typer.Option(
@@ -39,45 +35,17 @@ def compile(  # noqa: A001
     accept_stale: Annotated[
         bool, typer.Option("--accept-stale", help="Replay recordings of a skill that has changed since.")
     ] = False,
-    model: Annotated[str | None, typer.Option(help="Model of the author, as the endpoint knows it.")] = None,
-    api: Annotated[
-        str | None,
-        typer.Option(
-            help="Format of the endpoint: 'openai-chat', 'openai-responses', 'anthropic'.",
-            show_default="by the model's name",
-        ),
-    ] = None,
-    api_base: Annotated[
-        str | None,
-        typer.Option(help="Address of the endpoint, for a server of your own: http://HOST:PORT/v1."),
-    ] = None,
-    prices: Annotated[
-        Path | None, typer.Option(help="TOML file with your own prices, dollars per million tokens.")
-    ] = None,
-    agent_dockerfile: Annotated[
-        Path | None, typer.Option(help="Dockerfile of a command-line agent, on top of the session's image.")
-    ] = None,
-    author_network: Annotated[
-        str | None,
-        typer.Option(
-            help="Network of authoring sessions: 'no-network', 'public', 'allowlist'.",
-            show_default="no-network",
-        ),
-    ] = None,
-    workflows: Annotated[
-        int | None, typer.Option(help="Workflows asked for per skill.", show_default="3")
-    ] = None,
-    variants: Annotated[int | None, typer.Option(help="Tasks per workflow.", show_default="1")] = None,
+    model: options.Model = None,
+    api: options.Api = None,
+    api_base: options.ApiBase = None,
+    prices: options.Prices = None,
+    agent_dockerfile: options.AgentDockerfile = None,
+    author_network: options.AuthorNetwork = None,
+    workflows: options.Workflows = None,
+    variants: options.Variants = None,
     seed: Annotated[int | None, typer.Option(help="Another seed gives other axes.", show_default="0")] = None,
-    solution: Annotated[
-        str | None,
-        typer.Option(
-            help="'informed' or 'blind': whether the solution session sees tests/.", show_default="informed"
-        ),
-    ] = None,
-    workers: Annotated[
-        int | None, typer.Option(help="Items worked on at once; never changes a result.", show_default="2")
-    ] = None,
+    solution: options.Solution = None,
+    workers: options.Workers = None,
     sandbox: Annotated[
         str | None,
         typer.Option(
@@ -87,10 +55,7 @@ def compile(  # noqa: A001
     allow_unlimited: Annotated[
         bool, typer.Option("--allow-unlimited", help="Run where a requested limit cannot be enforced.")
     ] = False,
-    allow_degraded: Annotated[
-        bool,
-        typer.Option("--allow-degraded", help="Publish also from a sandbox where agent and root are one."),
-    ] = False,
+    allow_degraded: options.AllowDegraded = False,
     allow_near_duplicates: Annotated[
         bool,
         typer.Option(
@@ -101,18 +66,11 @@ def compile(  # noqa: A001
         str | None,
         typer.Option(help="'standard', or 'strict' to publish a benchmark.", show_default="standard"),
     ] = None,
-    max_repairs: Annotated[
-        int | None, typer.Option(help="Repairs of a failing reference solution.", show_default="2")
-    ] = None,
-    max_usd: Annotated[
-        float | None,
-        typer.Option("--max-usd", "--budget-usd", help="Most that all sessions may cost together."),
-    ] = None,
-    max_usd_per_task: Annotated[
-        float | None, typer.Option(help="Most that one task may cost; one that needs more is skipped.")
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON document.")] = False,
+    max_repairs: options.MaxRepairs = None,
+    max_usd: options.MaxUsd = None,
+    max_usd_per_task: options.MaxUsdPerTask = None,
+    quiet: options.Quiet = False,
+    as_json: options.Json = False,
 ) -> None:
     """Compile skills into verified tasks and publish them as a dataset.
 
@@ -129,12 +87,14 @@ def compile(  # noqa: A001
         "author.name": author,
         "author.recordings": str(recordings) if recordings else None,
         "author.accept_stale": accept_stale or None,
-        "author.model": model,
-        "author.api": api,
-        "author.api_base": api_base,
-        "author.prices": str(prices.absolute()) if prices else None,
-        "author.network": author_network,
-        "author.agent_dockerfile": str(agent_dockerfile.absolute()) if agent_dockerfile else None,
+        **options.author_flags(
+            model=model,
+            api=api,
+            api_base=api_base,
+            prices=prices,
+            author_network=author_network,
+            agent_dockerfile=agent_dockerfile,
+        ),
         "plan.workflows": workflows,
         "plan.variants": variants,
         "seed": seed,

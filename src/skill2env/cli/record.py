@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from skill2env.cli import options
 from skill2env.cli.output import print_json
 
 app = typer.Typer(add_completion=False)
@@ -12,74 +13,36 @@ app = typer.Typer(add_completion=False)
 
 @app.command()
 def record(
-    paths: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="PATH...", help="Skill folders, or folders that hold some.", show_default=False
-        ),
-    ],
+    paths: options.Skills,
     *,
     to: Annotated[Path, typer.Option(help="Folder of recordings to make or add to.", show_default=False)],
     author: Annotated[str | None, typer.Option(help="Whose sessions.", show_default="as for compile")] = None,
     recordings: Annotated[
         Path | None, typer.Option(help="Folder that the author 'recorded' replays.")
     ] = None,
-    model: Annotated[str | None, typer.Option(help="Model of the author, as the endpoint knows it.")] = None,
-    api: Annotated[
-        str | None,
-        typer.Option(
-            help="Format of the endpoint: 'openai-chat', 'openai-responses', 'anthropic'.",
-            show_default="by the model's name",
-        ),
-    ] = None,
-    api_base: Annotated[
-        str | None,
-        typer.Option(help="Address of the endpoint, for a server of your own: http://HOST:PORT/v1."),
-    ] = None,
-    prices: Annotated[
-        Path | None, typer.Option(help="TOML file with your own prices, dollars per million tokens.")
-    ] = None,
-    agent_dockerfile: Annotated[
-        Path | None, typer.Option(help="Dockerfile of a command-line agent, on top of the session's image.")
-    ] = None,
-    author_network: Annotated[
-        str | None,
-        typer.Option(
-            help="Network of authoring sessions: 'no-network', 'public', 'allowlist'.",
-            show_default="no-network",
-        ),
-    ] = None,
+    model: options.Model = None,
+    api: options.Api = None,
+    api_base: options.ApiBase = None,
+    prices: options.Prices = None,
+    agent_dockerfile: options.AgentDockerfile = None,
+    author_network: options.AuthorNetwork = None,
     out: Annotated[
         Path | None, typer.Option(help="Dataset folder for what is accepted.", show_default="TO-dataset")
     ] = None,
     run: Annotated[Path | None, typer.Option(help="Run folder.", show_default="runs/NAME beside TO")] = None,
-    config: Annotated[Path | None, typer.Option(help="TOML file with settings; flags win over it.")] = None,
-    workflows: Annotated[
-        int | None, typer.Option(help="Workflows asked for per skill.", show_default="3")
-    ] = None,
-    variants: Annotated[int | None, typer.Option(help="Tasks per workflow.", show_default="1")] = None,
+    config: options.Config = None,
+    workflows: options.Workflows = None,
+    variants: options.Variants = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the run.", show_default="0")] = None,
-    solution: Annotated[
-        str | None, typer.Option(help="'informed' or 'blind'.", show_default="informed")
-    ] = None,
-    max_repairs: Annotated[
-        int | None, typer.Option(help="Repairs of a failing solution.", show_default="2")
-    ] = None,
-    workers: Annotated[int | None, typer.Option(help="Items worked on at once.", show_default="2")] = None,
+    solution: options.Solution = None,
+    max_repairs: options.MaxRepairs = None,
+    workers: options.Workers = None,
     sandbox: Annotated[str | None, typer.Option(help="Where checks run.", show_default="auto")] = None,
-    allow_degraded: Annotated[
-        bool,
-        typer.Option("--allow-degraded", help="Publish also from a sandbox where agent and root are one."),
-    ] = False,
-    max_usd: Annotated[
-        float | None,
-        typer.Option("--max-usd", "--budget-usd", help="Most that all sessions may cost together."),
-    ] = None,
-    max_usd_per_task: Annotated[
-        float | None, typer.Option(help="Most that one task may cost; one that needs more is skipped.")
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON document.")] = False,
+    allow_degraded: options.AllowDegraded = False,
+    max_usd: options.MaxUsd = None,
+    max_usd_per_task: options.MaxUsdPerTask = None,
+    quiet: options.Quiet = False,
+    as_json: options.Json = False,
 ) -> None:
     """Compile skills and store every authoring session, rejected and skipped ones too, for 'recorded' to replay.
 
@@ -100,12 +63,14 @@ def record(
         "author.name": author,
         "author.recordings": str(recordings) if recordings else None,
         "author.record_to": str(target),
-        "author.model": model,
-        "author.api": api,
-        "author.api_base": api_base,
-        "author.prices": str(prices.absolute()) if prices else None,
-        "author.network": author_network,
-        "author.agent_dockerfile": str(agent_dockerfile.absolute()) if agent_dockerfile else None,
+        **options.author_flags(
+            model=model,
+            api=api,
+            api_base=api_base,
+            prices=prices,
+            author_network=author_network,
+            agent_dockerfile=agent_dockerfile,
+        ),
         "plan.workflows": workflows,
         "plan.variants": variants,
         "seed": seed,

@@ -5,12 +5,11 @@ of being migrated. Covers: kill -9 at any moment (WAL), readers in other process
 """
 
 import sqlite3
-from collections.abc import Generator, Iterable, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
-from skill2env.errors import Boundary, InfraError, UserError
+from skill2env.errors import UserError
+from skill2env.store.sqlite import SqliteFile, prepare
 
 VERSION = 1
 _SCHEMA = """
@@ -88,12 +87,12 @@ CREATE VIRTUAL TABLE texts USING fts5(
 """
 
 
-class Database:
-    """An open index file. Use as a context manager."""
+class Database(SqliteFile):
+    """An open index file. Use as a context manager, from one thread."""
 
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
-        self._connection = connection
-        self.path = path
+    WHAT = "the index"
+    DAMAGED = "the file is damaged: move it away, the next `skill2env hub sync` makes it again"
+    OTHERWISE = "make room or free the folder, then run the same command again"
 
     @classmethod
     def open(cls, path: Path) -> Self:
@@ -103,12 +102,10 @@ class Database:
             UserError: the file is of another version, or somebody else's.
             InfraError: boundary ``storage``; it cannot be opened, or is damaged.
         """
-        with _guard("opening the index", path):
+        with cls.guard("opening", path):
             connection = sqlite3.connect(path, timeout=30, isolation_level=None)
             try:
-                connection.execute("PRAGMA journal_mode = WAL")
-                connection.execute("PRAGMA synchronous = NORMAL")
-                connection.execute("PRAGMA foreign_keys = ON")
+                prepare(connection)
                 connection.execute("PRAGMA cache_size = -65536")
                 _check(connection, path, make=True)
             except BaseException:
@@ -126,7 +123,7 @@ class Database:
         """
         if not path.is_file():
             raise UserError(f"nothing was synced yet: {path} is missing", hint="run `skill2env hub sync`")
-        with _guard("opening the index", path):
+        with cls.guard("opening", path):
             connection = _read_only(path)
             try:
                 _check(connection, path, make=False)
@@ -134,55 +131,6 @@ class Database:
                 connection.close()
                 raise
         return cls(connection, path)
-
-    def close(self) -> None:
-        """Close the file."""
-        self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    @contextmanager
-    def transaction(self) -> Generator[sqlite3.Connection]:
-        """One all-or-nothing write.
-
-        Raises:
-            InfraError: boundary ``storage``; nothing of the transaction is kept.
-        """
-        with _guard("writing the index", self.path):
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._connection
-                self._connection.execute("COMMIT")
-            except BaseException:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                raise
-
-    def rows(self, sql: str, parameters: Sequence[Any] = ()) -> Iterable[dict[str, Any]]:
-        """Rows of a SELECT as dictionaries, one after the other.
-
-        Raises:
-            InfraError: boundary ``storage``.
-        """
-        with _guard("reading the index", self.path):
-            cursor = self._connection.execute(sql, parameters)
-            names = [column[0] for column in cursor.description]
-            for row in cursor:
-                yield dict(zip(names, row, strict=True))
-
-    def value(self, sql: str, parameters: Sequence[Any] = ()) -> Any:
-        """First column of the first row; None when there is none.
-
-        Raises:
-            InfraError: boundary ``storage``.
-        """
-        with _guard("reading the index", self.path):
-            row = self._connection.execute(sql, parameters).fetchone()
-        return row[0] if row else None
 
 
 def _read_only(path: Path) -> sqlite3.Connection:
@@ -209,20 +157,3 @@ def _check(connection: sqlite3.Connection, path: Path, *, make: bool) -> None:
         f"{path} is an index of another version, or none",
         hint="move it away; the next `skill2env hub sync` makes it again",
     )
-
-
-@contextmanager
-def _guard(doing: str, path: Path) -> Generator[None]:
-    try:
-        yield
-    except sqlite3.DatabaseError as error:
-        text = str(error)
-        damaged = "malformed" in text or "not a database" in text
-        raise InfraError(
-            Boundary.STORAGE,
-            f"{doing} failed: {path}: {text}",
-            hint="the file is damaged: move it away, the next `skill2env hub sync` makes it again"
-            if damaged
-            else "make room or free the folder, then run the same command again",
-            transient=False,
-        ) from error

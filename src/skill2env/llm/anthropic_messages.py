@@ -8,8 +8,8 @@ import anthropic
 from anthropic import AsyncAnthropic
 
 from skill2env.llm.dialogue import Completion, Finish, Role, TokenUsage, ToolCall, ToolSpec, Turn
+from skill2env.llm.endpoint import Endpoint, client_options
 from skill2env.llm.failures import Began, ProviderError, ProviderFault, provider_failures
-from skill2env.llm.openai_chat import CONNECT_SEC
 from skill2env.llm.settings import ModelSettings
 
 _FINISH = {
@@ -19,26 +19,12 @@ _FINISH = {
 }
 
 
-class AnthropicMessages:
+class AnthropicMessages(Endpoint):
     """A `ChatModel` over messages. The standing part of the dialogue is marked for the endpoint's cache."""
 
     def __init__(self, settings: ModelSettings, key: str) -> None:
-        self._settings = settings
-        self._client = AsyncAnthropic(
-            api_key=key,
-            base_url=settings.base_url or None,
-            max_retries=0,
-            timeout=anthropic.Timeout(settings.stall_sec, connect=min(CONNECT_SEC, settings.stall_sec)),
-        )
-
-    @property
-    def name(self) -> str:
-        """The model's name as the endpoint knows it."""
-        return self._settings.name
-
-    async def close(self) -> None:
-        """Give connections back."""
-        await self._client.close()
+        self._client = AsyncAnthropic(**client_options(settings, key, anthropic.Timeout))
+        super().__init__(settings, self._client)
 
     async def complete(self, turns: Sequence[Turn], tools: Sequence[ToolSpec] = ()) -> Completion:
         """See `ChatModel.complete`."""

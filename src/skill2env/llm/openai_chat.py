@@ -17,32 +17,17 @@ from skill2env.llm.dialogue import (
     estimate_tokens,
     estimate_turn,
 )
+from skill2env.llm.endpoint import Endpoint, client_options
 from skill2env.llm.failures import Began, ProviderError, ProviderFault, provider_failures
 from skill2env.llm.settings import ModelSettings
 
-CONNECT_SEC = 20.0
 
-
-class OpenAIChat:
+class OpenAIChat(Endpoint):
     """A `ChatModel` over chat completions."""
 
     def __init__(self, settings: ModelSettings, key: str) -> None:
-        self._settings = settings
-        self._client = AsyncOpenAI(
-            api_key=key,
-            base_url=settings.base_url or None,
-            max_retries=0,  # ours are bounded, counted and shown
-            timeout=openai.Timeout(settings.stall_sec, connect=min(CONNECT_SEC, settings.stall_sec)),
-        )
-
-    @property
-    def name(self) -> str:
-        """The model's name as the endpoint knows it."""
-        return self._settings.name
-
-    async def close(self) -> None:
-        """Give connections back."""
-        await self._client.close()
+        self._client = AsyncOpenAI(**client_options(settings, key, openai.Timeout))
+        super().__init__(settings, self._client)
 
     async def complete(self, turns: Sequence[Turn], tools: Sequence[ToolSpec] = ()) -> Completion:
         """See `ChatModel.complete`."""

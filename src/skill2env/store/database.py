@@ -6,25 +6,20 @@ Does not cover: two writing processes (the run folder is locked), network filesy
 """
 
 import sqlite3
-import threading
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
-from skill2env.errors import Boundary, InfraError
 from skill2env.store.schema import MIGRATIONS, migrate, refuse_foreign
+from skill2env.store.sqlite import SqliteFile, prepare
 
-_DAMAGED_HINT = "the file is damaged: move it away to start afresh, or restore it from a backup"
 
-
-class Database:
+class Database(SqliteFile):
     """An open ledger file. Use as a context manager; every method may be called from any thread."""
 
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
-        self._connection = connection
-        self._lock = threading.RLock()
-        self.path = path
+    WHAT = "the ledger"
+    DAMAGED = "the file is damaged: move it away to start afresh, or restore it from a backup"
+    OTHERWISE = "finished work is kept; make room or free the folder, then run the same command again"
 
     @classmethod
     def open(cls, path: Path, migrations: Sequence[str] = MIGRATIONS) -> Self:
@@ -34,13 +29,11 @@ class Database:
             UserError: the file was written by a newer version.
             InfraError: boundary ``storage``; it cannot be opened, or is damaged.
         """
-        with _guard("opening the ledger", path):
+        with cls.guard("opening", path):
             connection = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
             try:
                 refuse_foreign(connection, path)
-                connection.execute("PRAGMA journal_mode = WAL")
-                connection.execute("PRAGMA synchronous = NORMAL")
-                connection.execute("PRAGMA foreign_keys = ON")
+                prepare(connection)
                 migrate(connection, path, migrations)
             except BaseException:
                 connection.close()
@@ -55,7 +48,7 @@ class Database:
             UserError: the file was written by a newer version.
             InfraError: boundary ``storage``; it cannot be opened, or is damaged.
         """
-        with _guard("reading the ledger", path):
+        with cls.guard("reading", path):
             connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
             try:
                 _copy_into(connection, path)
@@ -64,51 +57,6 @@ class Database:
                 connection.close()
                 raise
         return cls(connection, path)
-
-    def close(self) -> None:
-        """Close the file. Idempotent."""
-        with self._lock:
-            self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    @contextmanager
-    def transaction(self) -> Generator[sqlite3.Connection]:
-        """One all-or-nothing write; other threads wait.
-
-        Raises:
-            InfraError: boundary ``storage``; nothing of the transaction is kept.
-        """
-        with self._lock, _guard("writing the ledger", self.path):
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._connection
-                self._connection.execute("COMMIT")
-            except BaseException:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                raise
-
-    def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[dict[str, Any]]:
-        """Rows of a SELECT as dictionaries.
-
-        Raises:
-            InfraError: boundary ``storage``.
-        """
-        with self._lock, _guard("reading the ledger", self.path):
-            cursor = self._connection.execute(sql, parameters)
-            names = [column[0] for column in cursor.description]
-            return [dict(zip(names, row, strict=True)) for row in cursor]
-
-    def damaged(self, what: str) -> InfraError:
-        """The error to raise when what was read cannot be what was written."""
-        return InfraError(
-            Boundary.STORAGE, f"{self.path} is damaged: {what}", hint=_DAMAGED_HINT, transient=False
-        )
 
 
 def _copy_into(memory: sqlite3.Connection, path: Path) -> None:
@@ -123,20 +71,3 @@ def _copy_into(memory: sqlite3.Connection, path: Path) -> None:
                 raise
         finally:
             source.close()
-
-
-@contextmanager
-def _guard(doing: str, path: Path) -> Generator[None]:
-    try:
-        yield
-    except sqlite3.DatabaseError as error:
-        text = str(error)
-        damaged = "malformed" in text or "not a database" in text
-        hint = (
-            _DAMAGED_HINT
-            if damaged
-            else "finished work is kept; make room or free the folder, then run the same command again"
-        )
-        raise InfraError(
-            Boundary.STORAGE, f"{doing} failed: {path}: {text}", hint=hint, transient=False
-        ) from error
