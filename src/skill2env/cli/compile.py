@@ -10,6 +10,7 @@ from skill2env.cli.output import print_json
 
 if TYPE_CHECKING:
     from skill2env.batch import BatchOutcome
+    from skill2env.config import RunConfig
 
 app = typer.Typer(add_completion=False)
 
@@ -69,6 +70,9 @@ def compile(  # noqa: A001
     max_repairs: options.MaxRepairs = None,
     max_usd: options.MaxUsd = None,
     max_usd_per_task: options.MaxUsdPerTask = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what it would cost with a model, and stop.")
+    ] = False,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
@@ -111,6 +115,9 @@ def compile(  # noqa: A001
     }
     settings = load_config(config, flags)
     folder = run or out.parent / "runs" / out.name
+    if dry_run:
+        _print_estimate(paths, folder, settings, as_json=as_json)
+        return
     with shown(quiet=quiet or as_json) as progress:
         outcome = compile_batch(paths, out=out, run=folder, config=settings, progress=progress)
     if as_json:
@@ -118,6 +125,28 @@ def compile(  # noqa: A001
     else:
         _print(outcome)
     raise typer.Exit(EXIT_CODES[outcome.status])
+
+
+def _print_estimate(paths: list[Path], run: Path, settings: "RunConfig", *, as_json: bool) -> None:
+    from skill2env.cli.output import dollars, print_table
+    from skill2env.estimate import estimate
+
+    found = estimate(paths, run=run, config=settings)
+    if as_json:
+        print_json(found.document())
+        return
+    rows = [
+        (phase, f"{count:g}", used.input, used.output, found.measured[phase] or "assumed")
+        for (phase, count), used in zip(found.sessions.items(), found.tokens.values(), strict=True)
+    ]
+    print_table(("phase", "sessions", "tokens in", "tokens out", "from sessions"), rows)
+    print(f"{found.skills} skills, {found.left_out} left out before any session; nothing was paid")
+    cost = (
+        "unknown: the model has no price (--prices)"
+        if found.micro_dollars is None
+        else dollars(found.micro_dollars)
+    )
+    print(f"about {cost}; --max-usd sets a limit that holds")
 
 
 def _print(outcome: "BatchOutcome") -> None:
