@@ -114,6 +114,7 @@ def test_twins_are_rejected_unless_asked_not_to(builder: ModuleType, base: BaseI
 
 
 @pytest.mark.slow
+@pytest.mark.vast
 def test_a_thousand_tasks(builder: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Broken ones, which no sandbox is needed for: what is left is finding, judging, comparing and telling."""
     for number in range(1000):

@@ -191,6 +191,7 @@ def test_skills_of_the_task_and_of_the_agent(run: Run, task: Path, tmp_path: Pat
 
 @pytest.mark.network
 @pytest.mark.slow
+@pytest.mark.vast
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize(
     ("agent", "turns"),

@@ -23,7 +23,7 @@ TWIN_WORDS = 3
 """Words in a row that are compared."""
 TWIN_LEAST = 25
 """Words that a workflow must have to be compared."""
-TWIN_JACCARD = 0.5
+TWIN_JACCARD = 0.8
 """From this share of common shingles on, two workflows of a skill are the same work."""
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _ASSET_FIELDS = frozenset({"what", "url", "revision", "licence", "fallback"})
