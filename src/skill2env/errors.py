@@ -13,6 +13,7 @@ A bad skill, a bad task and a failing author are *data* (`Diagnostic`, `Skipped`
 from collections.abc import Generator
 from contextlib import contextmanager
 from enum import StrEnum
+from typing import Any
 
 
 class Boundary(StrEnum):
@@ -41,6 +42,16 @@ class Skill2EnvError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Exceptions are rebuilt from `args` alone, which fits no constructor that wants more than a message; what a
+        # worker process raises has to arrive as what it was.
+        return _rebuilt, (type(self), self.args), dict(self.__dict__)
+
+
+def _rebuilt(kind: type[Skill2EnvError], args: tuple[Any, ...]) -> Skill2EnvError:
+    """An error without its attributes, which pickle fills in."""
+    return kind.__new__(kind, *args)
 
 
 class UserError(Skill2EnvError):

@@ -238,3 +238,15 @@ def test_the_index_as_a_table(tmp_path: Path, hub: Hub, synced) -> None:
     parquet = pytest.importorskip("pyarrow.parquet", reason="the extra 'parquet' is not installed")
     assert export_table(hub, tmp_path / "all.parquet") == 2
     assert parquet.read_table(tmp_path / "all.parquet").to_pylist() == records
+
+
+def test_tables_leave_without_secrets(tmp_path: Path, hub: Hub, synced) -> None:
+    make_skill(tmp_path / "src/a", "first", body=f"{BODY}\nexport TOKEN={KEY}\n")
+    synced(tmp_path / "src")
+    export_table(hub, tmp_path / "all.jsonl")
+    assert KEY not in (tmp_path / "all.jsonl").read_text()
+    (record,) = map(json.loads, (tmp_path / "all.jsonl").read_text().splitlines())
+    assert "export TOKEN=[REDACTED]" in record["body"]
+    parquet = pytest.importorskip("pyarrow.parquet", reason="the extra 'parquet' is not installed")
+    export_table(hub, tmp_path / "all.parquet")
+    assert parquet.read_table(tmp_path / "all.parquet").to_pylist() == [record]

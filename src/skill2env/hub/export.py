@@ -11,8 +11,10 @@ Layout::
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ from skill2env.hub.folder import Hub
 from skill2env.hub.queries import Filter, find
 from skill2env.hub.records import Origin
 from skill2env.hub.redaction import redact
-from skill2env.hub.sources.corpus import INDEX_NAME
+from skill2env.hub.sources.corpus import INDEX_NAME, notice_name_problem
 from skill2env.hub.store import Store, contents
 from skill2env.ingest.package import ORIGIN_NAME
 from skill2env.records import SHA256_PREFIX, FileKind, LicenceEvidence, SkillFile, canonical_json, digest_of
@@ -116,14 +118,24 @@ def _origin_of(origin: Origin) -> str:
 
 
 def _names(members: list[_Chosen]) -> dict[str, str]:
-    """Digest -> folder: the slug, with digits of the digest for all that share one."""
-    slugs = [item.origin.slug for item in members]
-    return {
-        item.origin.digest: item.origin.slug
-        if slugs.count(item.origin.slug) == 1
-        else f"{item.origin.slug}-{item.origin.digest.removeprefix(SHA256_PREFIX)[:8]}"
-        for item in members
-    }
+    """Digest -> folder: the slug, with digits of the digest for all that share one, or share it with a notice."""
+    counts = Counter(item.origin.slug for item in members)
+    taken = {name.casefold() for item in members for name, _ in _notices(item.origin)} | {ORIGIN_NAME}
+    names: dict[str, str] = {}
+    for item in sorted(members, key=lambda item: (item.origin.slug, item.origin.digest)):
+        slug, digits = item.origin.slug, item.origin.digest.removeprefix(SHA256_PREFIX)
+        choices = [slug] if counts[slug] == 1 else []
+        more = (f"{slug}-{digits[:8]}{f'-{number}' if number else ''}" for number in count())
+        # A stranger may call a notice whatever a folder would be called.
+        name = next(choice for choice in chain(choices, more) if choice.casefold() not in taken)
+        names[item.origin.digest] = name
+        taken.add(name.casefold())
+    return names
+
+
+def _notices(origin: Origin) -> list[tuple[str, str]]:
+    """Name and digest of its notices; names that an older version took from a stranger are judged again."""
+    return [(name, digest) for name, digest in origin.notices if not notice_name_problem(name)]
 
 
 def _write_terms(store: Store, folder: Path, origin: Origin) -> None:
@@ -134,7 +146,7 @@ def _write_terms(store: Store, folder: Path, origin: Origin) -> None:
         "collection": origin.licence.evidence is LicenceEvidence.AGGREGATOR,
     }
     write_text(folder / ORIGIN_NAME, json.dumps(facts, sort_keys=True, indent=2, ensure_ascii=False) + "\n")
-    for name, digest in origin.notices:
+    for name, digest in _notices(origin):
         with storage("writing notices to", folder):
             (folder / name).write_bytes(store.notice(digest).read_bytes())
 
@@ -166,7 +178,7 @@ def _write_skill(store: Store, root: Path, place: str, item: _Chosen) -> dict[st
         "digest": held.digest,
         "hub_digest": origin.digest,
         "redacted": redacted,
-        "notices": {name: f"{group}/{name}" for name, _ in origin.notices},
+        "notices": {name: f"{group}/{name}" for name, _ in _notices(origin)},
     }
 
 

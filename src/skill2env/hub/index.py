@@ -8,7 +8,7 @@ from typing import Any
 
 from skill2env.hub.database import Database
 from skill2env.hub.examine import Examination
-from skill2env.hub.records import Fetched, Origin, SkillRow, SourceSpec, SourceStatus
+from skill2env.hub.records import Fetched, Origin, SkillRow, SourceSpec, SourceStatus, storable
 from skill2env.hub.take import Taken
 from skill2env.records import Diagnostic, canonical_json
 
@@ -244,13 +244,6 @@ def _add_flags(db: sqlite3.Connection, number: int, exam: Examination) -> None:
             for f in exam.flags
         ],
     )
-
-
-def storable(value: Any) -> Any:
-    """Text as SQLite can hold it: lone surrogates become escapes."""
-    if isinstance(value, str) and not value.isascii():
-        return value.encode("utf-8", "backslashreplace").decode()
-    return value
 
 
 def _remember(db: sqlite3.Connection, key: str, value: str) -> None:

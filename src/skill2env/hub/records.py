@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from pydantic import Field
 
@@ -134,3 +135,10 @@ class SourceStatus(StrEnum):
     """Work on it was begun and not finished; the next sync goes on."""
     FAILED = "failed"
     """It could not be had; what an earlier sync brought is kept."""
+
+
+def storable(value: Any) -> Any:
+    """Text as records and SQLite can hold it: lone surrogates become escapes."""
+    if isinstance(value, str) and not value.isascii():
+        return value.encode("utf-8", "backslashreplace").decode()
+    return value

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from skill2env.authors.staging import read_inside
 from skill2env.errors import UserError
 from skill2env.ingest import IngestLimits
 from skill2env.ingest.entry import find_entry
@@ -152,21 +153,19 @@ class Store:
         if item.kind is FileKind.TEXT and item.size <= self.limits.scanned_file_bytes:
             texts[item.path] = decode(data).text
 
-    def put_notice(self, path: Path) -> str:
+    def put_notice(self, base: Path, path: str) -> str:
         """Store a licence or notice text and return its digest; empty when it is no regular file or too large.
+
+        Args:
+            base: a folder that is trusted, free of links.
+            path: the text's place in it, POSIX; no link is followed there, so it cannot lead to another file.
 
         Raises:
             InfraError: boundary ``storage``.
         """
         try:
-            handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        except OSError:
-            return ""
-        with os.fdopen(handle, "rb") as file:
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
-                return ""
-            data = file.read(NOTICE_LIMIT_BYTES + 1)
-        if len(data) > NOTICE_LIMIT_BYTES:
+            data = read_inside(base, path, limit=NOTICE_LIMIT_BYTES)
+        except (OSError, ValueError):  # the second for a NUL in the path
             return ""
         digest = digest_bytes(data)
         target = self.notice(digest)

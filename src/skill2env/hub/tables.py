@@ -4,11 +4,12 @@ import json
 from collections.abc import Iterator
 from itertools import batched
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from skill2env.errors import UserError
 from skill2env.hub.database import Database
 from skill2env.hub.folder import Hub
+from skill2env.hub.redaction import redact
 from skill2env.records import canonical_json
 from skill2env.store.files import storage
 
@@ -23,7 +24,7 @@ _BATCH = 2_000
 
 
 def export_table(hub: Hub, out: Path) -> int:
-    """Write one record a content, by digest, whatever was decided about it; returns how many.
+    """Write one record a content, by digest, whatever was decided about it, secrets redacted; returns how many.
 
     Args:
         hub: the hub.
@@ -57,7 +58,15 @@ def _records(database: Database) -> Iterator[dict[str, Any]]:
     for row in rows:
         codes = sorted({item["code"] for item in json.loads(row.pop("diagnostics"))})
         lists = {"flags": json.loads(row["flags"]), "places": json.loads(row["places"]), "diagnostics": codes}
-        yield {**row, **{name: bool(row[name]) for name in _TRUTHS}, **lists}
+        record = {**row, **{name: bool(row[name]) for name in _TRUTHS}, **lists}
+        yield {name: _clean(value) for name, value in record.items()}
+
+
+def _clean(value: Any) -> Any:
+    """A column as it may leave the hub: what looks like a working credential is replaced."""
+    if isinstance(value, list):
+        return [_clean(item) for item in cast("list[Any]", value)]
+    return redact(value) if isinstance(value, str) else value
 
 
 def _write_lines(records: Iterator[dict[str, Any]], path: Path) -> int:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from skill2env.errors import UserError
 from skill2env.hub.examine import LICENCE_CODES, PLACE_CODES, Examination, exam_key, examine, settled
-from skill2env.hub.records import EVIDENCE_RANK, IndexEntry, Origin, SkillRow
+from skill2env.hub.records import EVIDENCE_RANK, IndexEntry, Origin, SkillRow, storable
+from skill2env.hub.sources.corpus import notice_name_problem
 from skill2env.hub.store import Changed, Store
 from skill2env.ingest import is_fixture, load_skill, notices_around
 from skill2env.ingest.file_signs import SCRIPT_ENDINGS
@@ -68,6 +69,8 @@ def take(work: Work, job: Job) -> Taken:
         InfraError: boundary ``storage``.
     """
     path, entry = job.path, job.entry
+    if not path.isascii() and path != storable(path):
+        return Taken(path, failed=_left_out("name-not-utf8", "the folder's name is not UTF-8", path))
     folder = work.root if path == "." else work.root / path
     within = work.root if work.bounded else None
     try:
@@ -91,7 +94,7 @@ def take(work: Work, job: Job) -> Taken:
 
 
 def _left_out(code: str, message: str, path: str) -> Diagnostic:
-    return Diagnostic(code=code, severity=Severity.WARN, message=message, where=path)
+    return Diagnostic(code=code, severity=Severity.WARN, message=storable(message), where=storable(path))
 
 
 def _is_as_indexed(skill: Skill, entry: IndexEntry) -> bool:
@@ -135,11 +138,22 @@ def _stronger(found: Licence, told: Licence) -> Licence:
 def _notices(work: Work, skill: Skill, folder: Path, entry: IndexEntry | None) -> tuple[tuple[str, str], ...]:
     store = Store(work.store)
     within = work.root if work.bounded else None
-    paths = dict(notices_around(folder, skill.entry, within))
+    places = {name: _within(folder, path) for name, path in notices_around(folder, skill.entry, within)}
     if entry is not None:
-        paths |= {name: work.root / path for name, path in entry.notices}
-    kept = {name: store.put_notice(path) for name, path in sorted(paths.items())}
+        places |= {name: (work.root, path) for name, path in entry.notices}
+    kept = {
+        name: store.put_notice(*place)
+        for name, place in sorted(places.items())
+        if not notice_name_problem(name)
+    }
     return tuple((name, digest) for name, digest in kept.items() if digest)
+
+
+def _within(folder: Path, path: Path) -> tuple[Path, str]:
+    """The nearest folder above a skill that holds `path`, and the way from there: the part that links may bend."""
+    real = Path(os.path.realpath(folder))
+    base = next(above for above in (real, *real.parents) if path.is_relative_to(above))
+    return base, path.relative_to(base).as_posix()
 
 
 def _row(skill: Skill) -> SkillRow:

@@ -12,13 +12,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-from skill2env.authors.workspace import path_problem
+from skill2env.authors.workspace import name_problem, path_problem
 from skill2env.errors import UserError
 from skill2env.hub.folder import Hub, resolved
 from skill2env.hub.records import Fetched, IndexEntry, SourceSpec
 from skill2env.hub.sources.archive import file_sha256, unpacked
 from skill2env.hub.sources.base import Place
 from skill2env.hub.tree import folder_state
+from skill2env.ingest.package import ORIGIN_NAME
 from skill2env.ingest.spdx import normalise
 from skill2env.records import Diagnostic, Licence, LicenceEvidence, Severity
 from skill2env.store.files import storage
@@ -26,6 +27,7 @@ from skill2env.store.files import storage
 INDEX_NAME = "index.jsonl"
 _ARCHIVES = ("*.tar.xz", "*.tar.gz", "*.tgz", "*.tar.bz2", "*.tar", "*.zip")
 _MAX_LINE = 100_000
+_MAX_NAME_BYTES = 200
 _EVIDENCE = {
     "skill_file": LicenceEvidence.SKILL_FILE,
     "frontmatter+file": LicenceEvidence.SKILL_FILE,
@@ -156,8 +158,19 @@ def _licence(record: Mapping[str, Any]) -> Licence | None:
 def _notices(told: Mapping[Any, Any]) -> tuple[tuple[str, str], ...]:
     pairs = ((name, path) for name, path in told.items() if isinstance(name, str) and isinstance(path, str))
     return tuple(
-        sorted((name, path) for name, path in pairs if not path_problem(path) and not path_problem(name))
+        sorted(
+            (name, path) for name, path in pairs if not path_problem(path) and not notice_name_problem(name)
+        )
     )
+
+
+def notice_name_problem(name: str) -> str:
+    """Why a notice may not be kept beside skills under a name; empty when it may."""
+    if name.startswith(".") or len(name.encode("utf-8", "replace")) > _MAX_NAME_BYTES:
+        return "hidden, or too long"
+    if name.casefold() in {ORIGIN_NAME, INDEX_NAME, "skill.md"}:
+        return "a name that says something else"
+    return name_problem(name)
 
 
 def _text(record: Mapping[str, Any], key: str) -> str:
