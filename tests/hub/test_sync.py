@@ -397,10 +397,7 @@ def test_hub_toml_mistakes_are_messages(hub: Hub, tmp_path: Path) -> None:
 
 def test_a_folder_whose_name_is_not_utf8_is_left_out(tmp_path: Path, hub: Hub, synced) -> None:
     make_skill(tmp_path / "src/good")
-    bad = os.fsencode(tmp_path / "src") + b"/caf\xe9"
-    os.mkdir(bad)
-    with open(bad + b"/SKILL.md", "w") as file:
-        file.write("---\nname: other\ndescription: Something else.\n---\n" + BODY * 2)
+    make_skill(Path(os.fsdecode(os.fsencode(tmp_path / "src") + b"/caf\xe9")), "other", body=BODY * 2)
     done = synced(tmp_path / "src")
     assert (done.sources[0].status, done.sources[0].skills, done.sources[0].left_out) == (
         SourceStatus.FRESH,

@@ -2,9 +2,12 @@
 
 import gzip
 import io
+import lzma
 import stat
 import tarfile
+import tracemalloc
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -204,3 +207,99 @@ def test_refusals_are_counted_but_not_listed_without_end(tmp_path: Path, opened)
     names = [(f"../{number}", b"") for number in range(300)]
     _, refused = opened(tar_of(tmp_path / "a.tar", *names))
     assert len(refused) == 201
+
+
+def test_links_are_judged_by_where_they_lead_through_others(tmp_path: Path, opened) -> None:
+    (tmp_path / "secret").write_text("host")
+    archive = tar_of(
+        tmp_path / "a.tar",
+        ("d/f", b"x"),
+        (typed("x", tarfile.SYMTYPE, "d/e/../secret"), b""),  # lexically d/secret
+        (typed("d/e", tarfile.SYMTYPE, ".."), b""),
+        (typed("loop", tarfile.SYMTYPE, "loop"), b""),
+        (typed("fine", tarfile.SYMTYPE, "d/e/d/f"), b""),
+    )
+    files, refused = opened(archive)
+    assert (files, refused) == (["d/f", "fine"], ["x", "loop"])
+    root = (tmp_path / "unpacked").resolve()
+    links = [path for path in root.rglob("*") if path.is_symlink()]
+    assert len(links) == 2
+    assert all(path.resolve().is_relative_to(root) for path in links)
+
+
+@pytest.mark.parametrize("target", ["", "x" * 5000, "a\0b", "a\nb"])
+def test_odd_link_targets_cost_the_link_only(target: str, tmp_path: Path) -> None:
+    tree = SafeTree(tmp_path)
+    tree.link("odd", target)
+    tree.file("SKILL.md", io.BytesIO(b"x"))
+    assert [item.where for item in tree.finish()] == ["odd"]
+    assert (tmp_path / "SKILL.md").is_file()
+
+
+def test_names_that_no_file_system_takes_cost_the_member_only(tmp_path: Path) -> None:
+    tree = SafeTree(tmp_path)
+    for name in ("n" * 300, "é" * 200, f"{'f' * 300}/x", "a/b", "a"):  # the last one: a folder stands there
+        tree.file(name, io.BytesIO(b"x"))
+    tree.link("c/d", "../a/b")
+    tree.link("c", "a")
+    refused = [item.where for item in tree.finish()]
+    assert refused == ["n" * 300, "é" * 200, f"{'f' * 300}/x"[:300], "a", "c"]
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize("kind", [tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE, tarfile.XGLTYPE])
+def test_headers_of_a_huge_size_are_not_read(kind: bytes, tmp_path: Path, opened) -> None:
+    info = typed("long", kind)
+    info.size = 2**33
+    (tmp_path / "a.tar").write_bytes(info.tobuf(tarfile.GNU_FORMAT) + bytes(8 * 2**20))
+    tracemalloc.start()
+    with pytest.raises(BadArchive, match="header has more than"):
+        opened(tmp_path / "a.tar")
+    assert tracemalloc.get_traced_memory()[1] < 4 * 2**20
+    tracemalloc.stop()
+
+
+def test_chains_of_long_names_are_refused(tmp_path: Path, opened) -> None:
+    info = typed("long", tarfile.GNUTYPE_LONGNAME)
+    info.size = 1
+    (tmp_path / "a.tar").write_bytes((info.tobuf(tarfile.GNU_FORMAT) + bytes(512)) * 10_000)
+    with pytest.raises(BadArchive, match="refused"):
+        opened(tmp_path / "a.tar")
+
+
+@pytest.mark.parametrize("name", ["../out", "a/."])
+def test_payloads_of_refused_members_count(name: str, tmp_path: Path, opened) -> None:
+    archive = tar_of(tmp_path / "a.tar", *[(name, bytes(50_000))] * 5)
+    with pytest.raises(BadArchive, match="more than 100,000 bytes and their headers"):
+        opened(archive, total_bytes=100_000, members=10)
+
+
+def test_payloads_of_refused_members_count_for_the_ratio(tmp_path: Path, opened) -> None:
+    archive = tar_of(tmp_path / "a.tar", ("../out", bytes(80 * 2**20)))
+    with pytest.raises(BadArchive, match="bomb"):
+        opened(archive)
+
+
+def test_folders_and_hard_links_are_members(tmp_path: Path, opened) -> None:
+    members = [(typed(f"d{n}", tarfile.DIRTYPE), b"") for n in range(3)]
+    archive = tar_of(tmp_path / "a.tar", *members, (typed("h", tarfile.LNKTYPE, "x"), b""))
+    with pytest.raises(BadArchive, match="more than 3 members"):
+        opened(archive, members=3)
+
+
+def test_xz_may_not_ask_for_memory_without_end(tmp_path: Path, opened) -> None:
+
+    small = lzma.compress(b"x")
+    # The dictionary's size is one byte of the block's header, which a checksum follows.
+    header = bytearray(small[12:20])
+    header[4] = 36  # 1 GiB
+    packed = small[:12] + bytes(header) + zlib.crc32(header).to_bytes(4, "little") + small[24:]
+    (tmp_path / "a.tar.xz").write_bytes(packed)
+    with pytest.raises(BadArchive, match=r"[Mm]emory"):
+        opened(tmp_path / "a.tar.xz")
+
+
+def test_xz_of_several_streams_is_read(tmp_path: Path, opened) -> None:
+    whole = tar_of(tmp_path / "a.tar", ("SKILL.md", b"x" * 4000), mode="w").read_bytes()
+    (tmp_path / "a.txz").write_bytes(lzma.compress(whole[:1000]) + bytes(8) + lzma.compress(whole[1000:]))
+    assert opened(tmp_path / "a.txz") == (["SKILL.md"], [])

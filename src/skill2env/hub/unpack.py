@@ -6,6 +6,7 @@ or ratio, encrypted and damaged archives. One bad member costs that member; what
 Does not cover: another process that changes the fresh folder meanwhile.
 """
 
+import errno
 import lzma
 import os
 import posixpath
@@ -14,13 +15,14 @@ import tarfile
 import unicodedata
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import IO, Protocol, cast
 
 from skill2env.authors.workspace import name_problem
-from skill2env.errors import UserError
+from skill2env.hub.tar_stream import HEADER_BYTES, BadArchive, TarStream
 from skill2env.records import Diagnostic, Severity
 from skill2env.store.files import storage
 
@@ -28,6 +30,22 @@ _CHUNK = 1 << 20
 _MAX_PATH_BYTES = 1024
 _MAX_DEPTH = 64
 _MAX_TOLD = 200
+_MAX_NAME_BYTES = 255
+"""What Linux file systems take as one name."""
+_MAX_LINKS = 20_000
+_MAX_STEPS = 256
+"""Segments that are looked at to find where one link leads."""
+_MAX_GLOBAL_HEADERS = 1_000
+_REFUSES = {
+    errno.EEXIST,
+    errno.EISDIR,
+    errno.ENOTDIR,
+    errno.ENAMETOOLONG,
+    errno.EINVAL,
+    errno.EILSEQ,
+    errno.ELOOP,
+}
+"""What a file system says about a name; anything else it says is about itself."""
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"
 
 
@@ -43,6 +61,8 @@ class UnpackLimits:
 
 
 _FREE_BYTES = 64 * 2**20
+_MEMBER_BYTES = 2048
+"""Headers and padding of a usual member of a tar file."""
 
 
 class Readable(Protocol):
@@ -51,10 +71,6 @@ class Readable(Protocol):
     def read(self, size: int = -1, /) -> bytes:
         """The next bytes; none at the end."""
         ...
-
-
-class BadArchive(UserError):
-    """The whole archive is refused: damaged, encrypted, or without bounds."""
 
 
 class SafeTree:
@@ -70,6 +86,7 @@ class SafeTree:
         self._links: list[tuple[str, str]] = []
         self._members = 0
         self._bytes = 0
+        self._passed = 0
         self._refused = 0
         self.found: list[Diagnostic] = []
 
@@ -92,8 +109,11 @@ class SafeTree:
             return
         place = f"{self._root}/{path}"
         size = 0
-        with storage("unpacking", Path(self._root)):
+        try:
             handle = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o755 if executable else 0o644)
+        except OSError as error:
+            self._not_made(name, error)
+            return
         with os.fdopen(handle, "wb", buffering=0) as out:
             # Reading may fail for the archive's sake and writing for the disk's, so only the second is "storage".
             while piece := content.read(_CHUNK):
@@ -107,32 +127,65 @@ class SafeTree:
         path = self._accept(name)
         if not path:
             return
-        lexical = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
-        if posixpath.isabs(target) or lexical == ".." or lexical.startswith("../") or "\0" in target:
-            self.refuse(name, "the link leads out")
+        if not target or not target.isprintable() or len(target.encode()) > _MAX_PATH_BYTES:
+            self.refuse(name, "the link's target is empty, too long, or has odd characters")
+        elif len(self._links) == _MAX_LINKS:
+            self.refuse(name, f"more than {_MAX_LINKS:,} links")
         else:
             self._links.append((path, target))
 
     def finish(self) -> tuple[Diagnostic, ...]:
         """Make the links and return what was refused."""
-        taken = set(self._folders)
+        known = {_key(path): target for path, target in self._links}
         for path, target in self._links:
-            # A folder of that name exists when later members were written below it: then the link is the odd one.
-            if path in taken or not self._enter(posixpath.dirname(path), path):
+            if not _stays_inside(path, known):
+                self.refuse(path, "the link leads out, or nowhere")
+                continue
+            # A folder of that name exists when other members were written below it: then the link is the odd one.
+            if path in self._folders or not self._enter(posixpath.dirname(path), path):
                 self.refuse(path, "files lie below the link's name")
                 continue
-            with storage("unpacking", Path(self._root)):
+            try:
                 os.symlink(target, f"{self._root}/{path}")
+            except OSError as error:
+                self._not_made(path, error)
         if self._refused > _MAX_TOLD:
             more = f"{self._refused - _MAX_TOLD} more members were refused"
             self.found.append(Diagnostic(code="refused-member", severity=Severity.WARN, message=more))
         return tuple(self.found)
 
-    def _accept(self, name: str) -> str:
-        """The member's path, or nothing when it is refused."""
+    def member(self) -> None:
+        """Count a member, whatever becomes of it.
+
+        Raises:
+            BadArchive: there are too many.
+        """
         self._members += 1
         if self._members > self._limits.members:
             raise BadArchive(f"it holds more than {self._limits.members:,} members")
+
+    def passed(self, size: int) -> None:
+        """Count bytes that had to be unpacked to come to the members, wanted or not; headers are among them.
+
+        Raises:
+            BadArchive: there are too many.
+        """
+        self._passed += size
+        limits = self._limits
+        if self._passed > limits.total_bytes + _MEMBER_BYTES * limits.members:
+            raise BadArchive(f"it unpacks to more than {limits.total_bytes:,} bytes and their headers")
+        self._check_ratio(self._passed)
+
+    def _not_made(self, name: str, error: OSError) -> None:
+        """Refuse one member for its name's sake, or pass on what is wrong with the disk."""
+        if error.errno not in _REFUSES:
+            with storage("unpacking", Path(self._root)):
+                raise error
+        self.refuse(name, f"it cannot be written: {error.strerror}")
+
+    def _accept(self, name: str) -> str:
+        """The member's path, or nothing when it is refused."""
+        self.member()
         path = name
         while path.startswith("./"):
             path = path[2:].lstrip("/")
@@ -143,11 +196,11 @@ class SafeTree:
         if ".." in segments:
             self.refuse(name, "the name leads out")
             return ""
-        problem = next((p for p in map(name_problem, segments) if p), "")
+        problem = next((p for p in map(_segment_problem, segments) if p), "")
         if problem or len(segments) > _MAX_DEPTH or len(path.encode("utf-8", "replace")) > _MAX_PATH_BYTES:
             self.refuse(name, problem or "name too long or too deep")
             return ""
-        key = unicodedata.normalize("NFC", path).casefold()
+        key = _key(path)
         twin = self._seen.get(key)
         if twin is not None:
             same = "the name occurs twice" if twin == path else f"differs from {twin} only in spelling"
@@ -161,12 +214,14 @@ class SafeTree:
             return True
         if not self._enter(posixpath.dirname(folder), name):
             return False
-        with storage("unpacking", Path(self._root)):
-            try:
-                os.mkdir(f"{self._root}/{folder}")
-            except FileExistsError:  # a file of that name was written before
-                self.refuse(name, "a file stands where its folder should be", "colliding-member")
-                return False
+        try:
+            os.mkdir(f"{self._root}/{folder}")
+        except FileExistsError:  # a file of that name was written before
+            self.refuse(name, "a file stands where its folder should be", "colliding-member")
+            return False
+        except OSError as error:
+            self._not_made(name, error)
+            return False
         self._folders.add(folder)
         return True
 
@@ -177,8 +232,48 @@ class SafeTree:
             raise BadArchive(f"{name!r} has more than {limits.file_bytes:,} bytes")
         if self._bytes > limits.total_bytes:
             raise BadArchive(f"it unpacks to more than {limits.total_bytes:,} bytes")
-        if self._packed and self._bytes > _FREE_BYTES and self._bytes > self._packed * limits.ratio:
-            raise BadArchive(f"it unpacks to more than {limits.ratio} times its size: a bomb")
+        self._check_ratio(self._bytes)
+
+    def _check_ratio(self, size: int) -> None:
+        if self._packed and size > _FREE_BYTES and size > self._packed * self._limits.ratio:
+            raise BadArchive(f"it unpacks to more than {self._limits.ratio} times its size: a bomb")
+
+
+def _key(path: str) -> str:
+    """What names of one file have in common where file systems do not tell letter cases or accents apart."""
+    return unicodedata.normalize("NFC", path).casefold()
+
+
+def _segment_problem(name: str) -> str:
+    return name_problem(name) or ("name too long" if len(name.encode()) > _MAX_NAME_BYTES else "")
+
+
+def _stays_inside(path: str, links: Mapping[str, str]) -> bool:
+    """Whether a link of an archive leads into it, however the other links bend its way.
+
+    Worked out before any of them is made, by the steps that a kernel would take.
+    """
+    here: list[str] = []
+    todo = path.split("/")[::-1]
+    for _ in range(_MAX_STEPS):
+        if not todo:
+            return True
+        segment = todo.pop()
+        if segment in ("", "."):
+            continue
+        if segment == "..":
+            if not here:
+                return False
+            here.pop()
+            continue
+        target = links.get(_key("/".join([*here, segment])))
+        if target is None:
+            here.append(segment)
+        elif target.startswith("/"):
+            return False
+        else:
+            todo += target.split("/")[::-1]
+    return False
 
 
 def unpack(archive: Path, root: Path, limits: UnpackLimits | None = None) -> tuple[Diagnostic, ...]:
@@ -204,7 +299,7 @@ def unpack(archive: Path, root: Path, limits: UnpackLimits | None = None) -> tup
         if head in (b"PK\x03\x04", b"PK\x05\x06"):
             _unpack_zip(archive, tree)
         else:
-            _unpack_tar(archive, tree)
+            _unpack_tar(archive, head, tree)
     except BadArchive as error:
         raise BadArchive(f"{archive.name} is refused: {error.message}", hint=error.hint) from None
     except _DAMAGE as error:
@@ -217,7 +312,7 @@ def unpack(archive: Path, root: Path, limits: UnpackLimits | None = None) -> tup
 
 # What the readers raise on odd bytes; errors of the disk arrive as InfraError.
 _DAMAGE = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, ValueError, OSError,
-           NotImplementedError, RuntimeError, OverflowError)  # fmt: skip
+           NotImplementedError, RuntimeError, OverflowError, MemoryError)  # fmt: skip
 
 
 def _unpack_zip(path: Path, tree: SafeTree) -> None:
@@ -225,46 +320,55 @@ def _unpack_zip(path: Path, tree: SafeTree) -> None:
         for item in archive.infolist():
             mode = item.external_attr >> 16
             if item.is_dir():
-                continue
-            if item.flag_bits & 1:
+                tree.member()
+            elif item.flag_bits & 1:
+                tree.member()
                 tree.refuse(item.filename, "encrypted")
             elif stat.S_ISLNK(mode):
                 with archive.open(item) as content:
                     tree.link(item.filename, content.read(4096).decode("utf-8", "replace"))
             elif stat.S_IFMT(mode) not in (0, stat.S_IFREG):
+                tree.member()
                 tree.refuse(item.filename, "a device, pipe or socket")
             else:
                 with archive.open(item) as content:
                     tree.file(item.filename, content, executable=bool(mode & stat.S_IXUSR))
 
 
-def _unpack_tar(path: Path, tree: SafeTree) -> None:
-    with tarfile.open(path, mode="r:*") as archive:
-        for item in _members(archive):
+def _unpack_tar(path: Path, head: bytes, tree: SafeTree) -> None:
+    stream = TarStream(path, head, tree.passed)
+    with closing(stream), tarfile.open(fileobj=cast("IO[bytes]", stream), mode="r:") as archive:
+        for item in _members(archive, stream):
             if item.isreg():
                 content = archive.extractfile(item)
                 assert content is not None  # it is a regular file
                 tree.file(item.name, content, executable=bool(item.mode & stat.S_IXUSR))
             elif item.issym():
                 tree.link(item.name, item.linkname)
-            elif item.islnk():
-                tree.refuse(item.name, "a hard link")
-            elif not item.isdir():
-                tree.refuse(item.name, "a device, pipe or socket")
-        _check_rest(archive)
+            else:
+                tree.member()
+                if not item.isdir():
+                    tree.refuse(item.name, "a hard link" if item.islnk() else "a device, pipe or socket")
+        _check_rest(stream)
 
 
-def _check_rest(archive: tarfile.TarFile) -> None:
+def _check_rest(stream: TarStream) -> None:
     """Read what follows the last member, because only at its end a compressed stream is compared with its checksum."""
     size = 0
-    while piece := archive.fileobj.read(_CHUNK) if archive.fileobj else b"":
+    stream.expect_content()
+    while piece := stream.read(_CHUNK):
         size += len(piece)
         if size > _FREE_BYTES:
             raise BadArchive("much follows its last member")
 
 
-def _members(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
+def _members(archive: tarfile.TarFile, stream: TarStream) -> Iterator[tarfile.TarInfo]:
     """One after the other, forgetting each, so that a million members need no memory."""
     while (item := archive.next()) is not None:
         archive.members = []  # pyright: ignore[reportAttributeAccessIssue]
+        shared = archive.pax_headers
+        if len(shared) > _MAX_GLOBAL_HEADERS or sum(map(len, shared.values())) > HEADER_BYTES:
+            raise BadArchive("its global headers are too large")
+        stream.expect_content()
         yield item
+        stream.expect_header()
