@@ -8,12 +8,13 @@ import pytest
 from tests.hub.conftest import make_skill
 from tests.hub.test_sync import left_out, places
 
-from skill2env.hub.database import Database
+from skill2env.errors import InfraError, UserError
 from skill2env.hub.explain import explain
 from skill2env.hub.folder import Hub, register
 from skill2env.hub.sources import spec_of
-from skill2env.hub.sources.git import have_git
+from skill2env.hub.sources.git import GitSource, have_git
 from skill2env.hub.store import Store
+from skill2env.hub.unpack import UnpackLimits
 
 pytestmark = pytest.mark.skipif(not have_git(), reason="git is not installed")
 LICENCE = "MIT License\n\nPermission is hereby granted, free of charge, to any person obtaining a copy"
@@ -143,11 +144,9 @@ def test_transports_that_are_commands_are_refused(location: str, hub: Hub, synce
     assert "no repository" in outcome.error
 
 
-def test_failures_name_the_source_and_keep_secrets(
-    hub: Hub, tmp_path: Path, repository: Path, synced
-) -> None:
+def test_failures_name_the_source(hub: Hub, tmp_path: Path, repository: Path, synced) -> None:
     register(hub, [
-        spec_of(hub, "http://user:hunter22@127.0.0.1:9/x.git", name="refused"),
+        spec_of(hub, "http://127.0.0.1:9/x.git", name="refused"),
         spec_of(hub, f"file://{tmp_path}/nowhere", name="nowhere"),
         spec_of(hub, f"file://{repository}#{'0' * 40}", name="no-commit"),
         spec_of(hub, f"file://{repository}", name="no-branch", revision="nope"),
@@ -157,6 +156,81 @@ def test_failures_name_the_source_and_keep_secrets(
     done = synced()
     assert [s.status.value for s in done.sources] == ["failed"] * 5 + ["fresh"]
     assert all(f"source {s.id}" in s.error for s in done.sources[:5])
-    assert "hunter22" not in done.sources[0].error
-    with Database.read(hub.index) as database:
-        assert "hunter22" not in database.value("SELECT error FROM sources WHERE id = 'refused'")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://me:hunter22@host.invalid/x.git",
+        "https://hunter22@host.invalid/x.git",
+        "ssh://me:hunter22@host.invalid/x.git",
+        "http://me:hunt@hunter22@host.invalid/x.git#" + "0" * 40,
+    ],
+)
+def test_urls_with_a_login_are_refused_everywhere(url: str, hub: Hub, synced) -> None:
+    with pytest.raises(UserError, match="must not hold a login") as caught:
+        spec_of(hub, url, name="x")
+    assert "hunter22" not in caught.value.message
+    assert "git credential" in caught.value.hint
+    good = spec_of(hub, "https://host.invalid/x.git", name="x")
+    register(hub, [good])
+    location = url.partition("#")[0]
+    hub.config_file.write_text(hub.config_file.read_text().replace(good.location, location))
+    with pytest.raises(UserError, match="must not hold a login") as caught:
+        synced()
+    assert "hunter22" not in caught.value.message
+    with pytest.raises(InfraError) as failed:
+        GitSource(hub, good.model_copy(update={"location": "http://me:hunter22@127.0.0.1:9/x.git"})).state()
+    assert "hunter22" not in failed.value.message
+
+
+def test_users_without_a_password_are_no_logins(hub: Hub) -> None:
+    for url in (
+        "ssh://git@host.invalid/x.git",
+        "git@host.invalid:x.git",
+        "https://host.invalid/@scope/x.git",
+    ):
+        assert spec_of(hub, url).location == url
+
+
+def test_offline_asks_nobody_for_the_newest_commit(repository: Path, hub: Hub, synced) -> None:
+    register(hub, [spec_of(hub, f"file://{repository}", name="head")])
+    assert "--offline forbids it" in synced(offline=True).sources[0].error
+    synced()
+    before = places(hub)
+    repository.rename(repository.with_name("gone"))
+    assert synced(offline=True).sources[0].unchanged
+    assert not synced(offline=True, again=True).failed
+    assert places(hub) == before
+    hub.config_file.write_text(hub.config_file.read_text() + 'revision = "other"\n')
+    assert "other was not fetched before" in synced(offline=True).sources[0].error
+
+
+def _bomb(repository: Path, leaf: bytes) -> str:
+    """A commit of ten trees, each holding the one before ten times; they unfold to 10**10."""
+    tree = git(repository, "mktree", stdin=leaf)
+    for _ in range(10):
+        entries = "".join(f"040000 tree {tree}\t{number}\n" for number in range(10))
+        tree = git(repository, "mktree", stdin=entries.encode())
+    return git(repository, "commit-tree", "-m", "bomb", tree)
+
+
+@pytest.mark.parametrize("leaf", ["file", "empty"])
+def test_trees_that_unfold_without_end_are_refused(leaf: str, repository: Path, hub: Hub, synced) -> None:
+    blob = git(repository, "hash-object", "-w", "--stdin", stdin=b"x")
+    commit = _bomb(repository, f"100644 blob {blob}\tf\n".encode() if leaf == "file" else b"")
+    git(repository, "branch", "bomb", commit)
+    register(hub, [spec_of(hub, f"file://{repository}#{commit}", name="bomb")])
+    (outcome,) = synced().sources
+    assert "the repository is refused: it holds more than 400,000 files and folders" in outcome.error
+
+
+def test_contents_behind_refused_names_count(repository: Path, hub: Hub, synced, monkeypatch) -> None:
+    (repository / "a\x01").write_bytes(bytes(200_000))
+    git(repository, "add", "-A")
+    git(repository, "commit", "-qm", "odd")
+    monkeypatch.setattr(
+        "skill2env.hub.sources.git.UnpackLimits", lambda: UnpackLimits(total_bytes=100_000, members=20)
+    )
+    register(hub, [spec_of(hub, f"file://{repository}", name="odd")])
+    assert "bytes and their headers" in synced().sources[0].error

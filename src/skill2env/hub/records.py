@@ -1,13 +1,17 @@
 """What the parts of the hub tell each other: sources as registered, skills as stored, and where each was found."""
 
+import re
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from skill2env.records import Diagnostic, Licence, LicenceEvidence, Record
+
+LOGIN = re.compile(r"(?<=://)[^/\s]*@")
+"""User name and password of a URL."""
 
 
 class SourceKind(StrEnum):
@@ -45,6 +49,15 @@ class SourceSpec(Record):
     """Folders within the source that are left out."""
     collection: bool = False
     """Holds other people's skills: the licence around them is then not their author's grant."""
+
+    @field_validator("location")
+    @classmethod
+    def _without_login(cls, location: str) -> str:
+        # Locations go into the index, the manifest and what is printed, and are handed on.
+        login = LOGIN.search(location)
+        if login and (":" in login[0] or not location.startswith("ssh://")):
+            raise ValueError("a URL must not hold a login; git's credential helper keeps it")
+        return location
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """`hub sync`: bring every registered source up to date, one after the other, and go on when one of them fails."""
 
+import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from skill2env import __version__
 from skill2env.errors import InfraError, UserError
 from skill2env.hub.database import Database
 from skill2env.hub.folder import Hub
-from skill2env.hub.index import Index
+from skill2env.hub.index import Index, SourceState
 from skill2env.hub.pool import Workers
 from skill2env.hub.records import Fetched, SourceKind, SourceSpec, SourceStatus
 from skill2env.hub.sources import Place, open_source
@@ -91,8 +92,10 @@ class Syncer:
         return outcomes
 
     def _source(self, spec: SourceSpec) -> SourceOutcome:
-        source = open_source(self.hub, spec)
         before = self.index.source(spec.id)
+        source = open_source(
+            self.hub, spec, offline=self.options.offline, stored=_stored(before, spec) if before else ""
+        )
         state = digest_of([source.state(), spec.model_dump(mode="json"), __version__])
         if (
             before is not None
@@ -141,6 +144,13 @@ class Syncer:
         if not jobs:
             return iter(())
         return self.pool().map(partial(take_many, work), jobs)
+
+
+def _stored(before: SourceState, spec: SourceSpec) -> str:
+    """The revision that was brought, if what is registered now is what was registered then."""
+    told = json.loads(before.spec)
+    same = all(told.get(key) == getattr(spec, key) for key in ("kind", "location", "revision"))
+    return before.revision if same else ""
 
 
 def _note(progress: Progress, source: str, words: str) -> None:

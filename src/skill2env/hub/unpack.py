@@ -12,16 +12,16 @@ import os
 import posixpath
 import stat
 import tarfile
-import unicodedata
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Protocol, cast
 
 from skill2env.authors.workspace import name_problem
+from skill2env.hub.links import spelling_key, stays_inside
 from skill2env.hub.tar_stream import HEADER_BYTES, BadArchive, TarStream
 from skill2env.records import Diagnostic, Severity
 from skill2env.store.files import storage
@@ -33,8 +33,6 @@ _MAX_TOLD = 200
 _MAX_NAME_BYTES = 255
 """What Linux file systems take as one name."""
 _MAX_LINKS = 20_000
-_MAX_STEPS = 256
-"""Segments that are looked at to find where one link leads."""
 _MAX_GLOBAL_HEADERS = 1_000
 _REFUSES = {
     errno.EEXIST,
@@ -136,9 +134,9 @@ class SafeTree:
 
     def finish(self) -> tuple[Diagnostic, ...]:
         """Make the links and return what was refused."""
-        known = {_key(path): target for path, target in self._links}
+        known = {spelling_key(path): target for path, target in self._links}
         for path, target in self._links:
-            if not _stays_inside(path, known):
+            if not stays_inside(path, known):
                 self.refuse(path, "the link leads out, or nowhere")
                 continue
             # A folder of that name exists when other members were written below it: then the link is the odd one.
@@ -200,7 +198,7 @@ class SafeTree:
         if problem or len(segments) > _MAX_DEPTH or len(path.encode("utf-8", "replace")) > _MAX_PATH_BYTES:
             self.refuse(name, problem or "name too long or too deep")
             return ""
-        key = _key(path)
+        key = spelling_key(path)
         twin = self._seen.get(key)
         if twin is not None:
             same = "the name occurs twice" if twin == path else f"differs from {twin} only in spelling"
@@ -239,41 +237,8 @@ class SafeTree:
             raise BadArchive(f"it unpacks to more than {self._limits.ratio} times its size: a bomb")
 
 
-def _key(path: str) -> str:
-    """What names of one file have in common where file systems do not tell letter cases or accents apart."""
-    return unicodedata.normalize("NFC", path).casefold()
-
-
 def _segment_problem(name: str) -> str:
     return name_problem(name) or ("name too long" if len(name.encode()) > _MAX_NAME_BYTES else "")
-
-
-def _stays_inside(path: str, links: Mapping[str, str]) -> bool:
-    """Whether a link of an archive leads into it, however the other links bend its way.
-
-    Worked out before any of them is made, by the steps that a kernel would take.
-    """
-    here: list[str] = []
-    todo = path.split("/")[::-1]
-    for _ in range(_MAX_STEPS):
-        if not todo:
-            return True
-        segment = todo.pop()
-        if segment in ("", "."):
-            continue
-        if segment == "..":
-            if not here:
-                return False
-            here.pop()
-            continue
-        target = links.get(_key("/".join([*here, segment])))
-        if target is None:
-            here.append(segment)
-        elif target.startswith("/"):
-            return False
-        else:
-            todo += target.split("/")[::-1]
-    return False
 
 
 def unpack(archive: Path, root: Path, limits: UnpackLimits | None = None) -> tuple[Diagnostic, ...]:

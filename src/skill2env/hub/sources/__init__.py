@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from skill2env.errors import UserError
 from skill2env.hub.folder import Hub
-from skill2env.hub.records import SourceKind, SourceSpec
+from skill2env.hub.records import LOGIN, SourceKind, SourceSpec
 from skill2env.hub.sources.archive import ArchiveSource
 from skill2env.hub.sources.base import Place, Source
 from skill2env.hub.sources.corpus import INDEX_NAME, CorpusSource
@@ -24,15 +24,22 @@ _REMOTE = re.compile(r"(?:git\+)?((?:https?|ssh|git|file)://[^#\s]+|[\w.-]+@[\w.
 _ARCHIVES = (".zip", ".skill", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz", ".whl")
 
 
-def open_source(hub: Hub, spec: SourceSpec) -> Source:
-    """The source of a registration."""
+def open_source(hub: Hub, spec: SourceSpec, *, offline: bool = False, stored: str = "") -> Source:
+    """The source of a registration.
+
+    Args:
+        hub: the hub.
+        spec: the registration.
+        offline: nobody is asked over the network, not even what is newest.
+        stored: revision that an earlier sync of the same registration brought; empty when there was none.
+    """
     match spec.kind:
         case SourceKind.FOLDER:
             return FolderSource(hub, spec)
         case SourceKind.ARCHIVE:
             return ArchiveSource(hub, spec)
         case SourceKind.GIT:
-            return GitSource(hub, spec)
+            return GitSource(hub, spec, offline=offline, stored=stored)
         case SourceKind.PYPI | SourceKind.NPM:
             return PackageSource(hub, spec)
         case SourceKind.CORPUS:
@@ -77,7 +84,10 @@ def spec_of(
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
         hint = "give a name of a-z, 0-9, dot, hyphen and underscore with --id" if place == "id" else ""
-        raise UserError(f"{text} cannot be a source: {place}: {first['msg']}", hint=hint) from None
+        if place == "location":
+            hint = "store the login with `git credential`, or use a URL of ssh"
+        shown = LOGIN.sub("", text)
+        raise UserError(f"{shown} cannot be a source: {place}: {first['msg']}", hint=hint) from None
 
 
 def _kind_of(path: Path) -> SourceKind:

@@ -16,7 +16,7 @@ from typing import IO
 
 from skill2env.errors import Boundary, InfraError, UserError
 from skill2env.hub.folder import Hub, resolved
-from skill2env.hub.records import Fetched, SourceSpec
+from skill2env.hub.records import LOGIN, Fetched, SourceSpec
 from skill2env.hub.sources.base import Place
 from skill2env.hub.unpack import BadArchive, SafeTree, UnpackLimits
 from skill2env.records import digest_bytes
@@ -48,6 +48,8 @@ _SETTINGS = (
     "filter.lfs.process=",
     "submodule.recurse=false",
 )
+_PIECE = 1 << 16
+_LISTING_BYTES = 256 * 2**20
 _PLAIN = {"100644": False, "100755": True, "100664": False}
 
 
@@ -57,23 +59,28 @@ class GitSource:
 
     hub: Hub
     spec: SourceSpec
+    offline: bool = False
+    """Ask nobody which commit is meant."""
+    stored: str = ""
+    """The commit that an earlier sync of the same registration brought; used when `offline`."""
 
     def state(self) -> str:
-        """See `Source.state`. A pinned commit is known at once; else the remote is asked for its HEAD."""
+        """See `Source.state`. A pinned commit is known at once; else the remote is asked, or `stored` is taken."""
         return f"git:{self._commit()}"
 
     def fetch(self, place: Place) -> Fetched:
         """See `Source.fetch`."""
         commit = self._commit()
+        limits = UnpackLimits()
         bare = self.hub.downloads / "git" / digest_bytes(self._url().encode())[-32:]
         if self._git(bare, "cat-file", "-e", f"{commit}^{{tree}}", check=False).returncode:
-            place.tell(f"fetching {self.spec.location}")
+            place.tell(f"fetching {self._shown()}")
             self._bring(bare, commit, offline=place.offline)
         root = place.scratch / "tree"
         root.mkdir()
-        tree = SafeTree(root, UnpackLimits())
+        tree = SafeTree(root, limits)
         try:
-            self._write(bare, commit, tree)
+            self._write(bare, commit, tree, limits)
             found = tree.finish()
         except BadArchive as error:
             raise UserError(
@@ -85,7 +92,7 @@ class GitSource:
         location = self.spec.location
         if location.startswith("-") or "::" in location:
             raise UserError(
-                f"source {self.spec.id}: {location} is no repository", hint="give a URL, or a folder"
+                f"source {self.spec.id}: {self._shown()} is no repository", hint="give a URL, or a folder"
             )
         if _URL.fullmatch(location) or _SCP.fullmatch(location):
             return location
@@ -98,7 +105,7 @@ class GitSource:
 
     def _shown(self) -> str:
         """The URL without what may be a password."""
-        return re.sub(r"(?<=//)[^/@\s]*@", "", self.spec.location)
+        return LOGIN.sub("", self.spec.location)
 
     def _commit(self) -> str:
         revision = self.spec.revision.lower()
@@ -109,6 +116,10 @@ class GitSource:
                 f"source {self.spec.id}: {self.spec.revision!r} is no commit, branch or tag",
                 hint="pin a commit",
             )
+        if self.offline:
+            if not _COMMIT.fullmatch(self.stored):
+                raise self._not_fetched(self.spec.revision or "its newest commit")
+            return self.stored
         wanted = self.spec.revision or "HEAD"
         done = self._run(
             ["git", *_options(), "ls-remote", "--", self._url(), wanted, f"{wanted}^{{}}"], _LS_TIMEOUT_SEC
@@ -129,12 +140,7 @@ class GitSource:
 
     def _bring(self, bare: Path, commit: str, *, offline: bool) -> None:
         if offline:
-            raise InfraError(
-                Boundary.NETWORK,
-                f"source {self.spec.id}: commit {commit} was not fetched before, and --offline forbids it now",
-                hint="run the same command without --offline once",
-                transient=False,
-            )
+            raise self._not_fetched(f"commit {commit}")
         with storage("making", bare):
             bare.mkdir(parents=True, exist_ok=True)
         done = self._git(bare, "init", "--quiet", "--bare", "--template=", check=False)
@@ -150,10 +156,53 @@ class GitSource:
         if self._git(bare, "cat-file", "-e", f"{commit}^{{tree}}", check=False).returncode:
             raise UserError(f"source {self.spec.id}: {self._shown()} has no commit {commit}")
 
-    def _write(self, bare: Path, commit: str, tree: SafeTree) -> None:
-        listed = self._git(bare, "ls-tree", "-r", "-z", "--full-tree", commit).stdout
+    def _not_fetched(self, what: str) -> InfraError:
+        return InfraError(
+            Boundary.NETWORK,
+            f"source {self.spec.id}: {what} was not fetched before, and --offline forbids it now",
+            hint="run the same command without --offline once",
+            transient=False,
+        )
+
+    def _listed(self, bare: Path, commit: str, limits: UnpackLimits) -> Iterator[tuple[str, bytes, str]]:
+        """Mode, object and path of everything in a commit, folders too, as git comes to it.
+
+        A few small trees that hold each other many times over unfold without end, so nothing waits for the last entry.
+        """
+        command = [
+            "git",
+            *_options(),
+            "--git-dir",
+            str(bare),
+            "ls-tree",
+            "-r",
+            "-t",
+            "-z",
+            "--full-tree",
+            commit,
+        ]
+        with subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=_env()
+        ) as process:
+            assert process.stdout is not None
+            try:
+                for number, entry in enumerate(_entries(process.stdout), 1):
+                    if number > limits.members:
+                        raise BadArchive(f"it holds more than {limits.members:,} files and folders")
+                    yield entry
+            except BaseException:
+                process.kill()
+                raise
+        if process.returncode:
+            raise self._failed(
+                "reading", f"fatal: its files cannot be listed ({process.returncode})".encode()
+            )
+
+    def _write(self, bare: Path, commit: str, tree: SafeTree, limits: UnpackLimits) -> None:
         wanted: list[tuple[str, str, bytes]] = []
-        for mode, oid, name in _entries(listed):
+        for mode, oid, name in self._listed(bare, commit, limits):
+            if mode == "040000":
+                continue
             if mode == "160000":
                 tree.refuse(name, "a submodule; register its repository as a source of its own", "submodule")
             elif mode in _PLAIN or mode == "120000":
@@ -192,6 +241,7 @@ class GitSource:
                 transient=False,
             )
         blob = _Blob(stream, int(head[2]))
+        tree.passed(int(head[2]))  # git hands over all of it, also where the name is refused
         if mode == "120000":
             tree.link(name, blob.read(4096).decode("utf-8", "replace"))
         else:
@@ -222,7 +272,7 @@ class GitSource:
     def _failed(self, doing: str, said: bytes) -> InfraError:
         lines = [line for line in said.decode("utf-8", "replace").splitlines() if line.strip()]
         told = next((line for line in lines if line.startswith(("fatal", "error"))), " ".join(lines[-1:]))
-        shown = re.sub(r"(?<=//)[^/@\s]*@", "", told)[:300]
+        shown = LOGIN.sub("", told)[:300]
         return InfraError(
             Boundary.NETWORK,
             f"source {self.spec.id}: {doing} {self._shown()} failed: {shown}",
@@ -250,9 +300,14 @@ class _Blob:
         self._stream.read(1)
 
 
-def _entries(listed: bytes) -> Iterator[tuple[str, bytes, str]]:
-    for entry in listed.split(b"\0"):
-        if entry:
+def _entries(listed: IO[bytes]) -> Iterator[tuple[str, bytes, str]]:
+    rest, total = b"", 0
+    while piece := os.read(listed.fileno(), _PIECE):
+        total += len(piece)
+        *entries, rest = (rest + piece).split(b"\0")
+        if len(rest) > _PIECE or total > _LISTING_BYTES:
+            raise BadArchive("the names of its files are too long")
+        for entry in entries:
             facts, _, name = entry.partition(b"\t")
             mode, _, oid = facts.split(b" ")
             yield mode.decode(), oid, os.fsdecode(name)
