@@ -406,3 +406,19 @@ def test_a_folder_whose_name_is_not_utf8_is_left_out(tmp_path: Path, hub: Hub, s
     )
     assert ("name-not-utf8", "caf\\udce9") in left_out(hub, "src")
     assert hub.manifest.read_bytes()
+
+
+def test_odd_members_of_an_archive_do_not_end_the_sync(tmp_path: Path, hub: Hub, synced) -> None:
+    make_skill(tmp_path / "src/a")
+    make_skill(tmp_path / "next/b", "second", body=BODY * 2)
+    with tarfile.open(tmp_path / "skills.tar", "w") as archive:
+        archive.add(tmp_path / "src", "pack")
+        for name, target in (("empty", ""), ("long", "x/" * 2500), ("n" * 300, None), ("pack/a", None)):
+            info = tarfile.TarInfo(name)
+            if target is not None:
+                info.type, info.linkname = tarfile.SYMTYPE, target
+            archive.addfile(info)
+    done = synced(tmp_path / "skills.tar", tmp_path / "next")
+    assert [(s.status, s.skills) for s in done.sources] == [(SourceStatus.FRESH, 1)] * 2
+    refused = [where for code, where in left_out(hub, "skills") if code == "refused-member"]
+    assert refused == ["empty", "long", "n" * 300, "pack/a"]
