@@ -98,6 +98,7 @@ def _host(batch: Batch, item: ItemWork) -> Host:
         record_seal=batch.ledger.add_freeze,
         note_session=lambda note: batch.note_session(note, author),
         before_session=lambda note: batch.before_session(note, author),
+        release=batch.release,
     )
 
 

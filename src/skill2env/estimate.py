@@ -2,8 +2,8 @@
 
 Counts what can be counted without an author (skills, the length of the prompts and of the skills' texts) and multiplies
 by sessions as they were: those of this model in the run folder's ledger where there are any, else assumptions that are
-printed with the result. Plans may find fewer workflows than asked for, so this is a ceiling on sessions and an
-expectation of their length.
+printed with the result. It is an expectation: plans may find fewer workflows than asked for, and more rounds may be
+needed than one in two.
 """
 
 from collections.abc import Sequence
@@ -140,13 +140,13 @@ def _shapes(run: Path, model: str) -> dict[Phase, SessionShape]:
     shapes = dict(ASSUMED)
     if not ledger.is_file():
         return shapes
+    query = (
+        "SELECT phase, count(*) AS number, avg(turns) AS turns, avg(input_tokens) AS input,"
+        " avg(output_tokens) AS output FROM sessions WHERE outcome = ? AND model IN (?, ?) AND input_tokens > 0"
+        " GROUP BY phase"
+    )
     with Ledger.read(ledger) as opened:
-        rows = opened.query(
-            "SELECT phase, count(*) AS number, avg(turns) AS turns, avg(input_tokens) AS input,"
-            " avg(output_tokens) AS output FROM sessions WHERE outcome = ? AND model = ? AND input_tokens > 0"
-            " GROUP BY phase",
-            (FINISHED, model_settings(model).name),
-        )
+        rows = opened.query(query, (FINISHED, model, model_settings(model).name))
     for row in rows:
         shapes[Phase(row["phase"])] = SessionShape(
             round(row["turns"]), round(row["output"]), row["number"], round(row["input"])

@@ -107,6 +107,18 @@ def plan_stage(batch: Batch, work: SkillWork) -> None:
             raise
         work.row = SkillRow(skill.slug, skill.digest, "infra", error.boundary.value, error.message)
         return
+    except AllowanceSpent as spent:
+        if batch.config.budget.run_is_spent(batch.spent_micro_dollars()):
+            raise
+        # Not stored: with another limit the same plan may be held.
+        work.row = SkillRow(
+            skill.slug,
+            skill.digest,
+            "skipped",
+            SkipReason.TOO_EXPENSIVE.value,
+            f"{spent.message}. {spent.hint}",
+        )
+        return
     batch.ledger.store("plan", work.label, inputs, plan.model_dump(mode="json"))
     _take_plan(work, plan)
 
@@ -132,6 +144,9 @@ def _planned(batch: Batch, work: SkillWork, key: str) -> Plan:
     except InfraError as error:
         used = error.usage if isinstance(error, AuthorFailed) else note.usage
         batch.note_session(replace(note, usage=used, outcome=error.boundary.value), author)
+        raise
+    except Exception:
+        batch.release(note.key)
         raise
     batch.note_session(replace(note, usage=plan.usage), author)
     return plan
@@ -293,7 +308,7 @@ def verify_stage(batch: Batch, item: ItemWork) -> None:
 def _is_final(attempt: Attempt) -> bool:
     """Whether nothing about an attempt is left to do; what the dataset decides is decided anew each time."""
     if attempt.status is AttemptStatus.SKIPPED:
-        return True
+        return attempt.reason != SkipReason.TOO_EXPENSIVE.value  # another limit may be given now
     return attempt.status is AttemptStatus.REJECTED and attempt.reason not in _AT_PUBLISHING
 
 

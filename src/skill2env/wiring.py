@@ -9,10 +9,10 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from skill2env import __version__
-from skill2env.authors.protocol import Allowance, Author, identity_for
+from skill2env.authors.protocol import Allowance, Author, Limit, identity_for
 from skill2env.config import RunConfig
 from skill2env.create import SessionNote, create_prompt_digest
 from skill2env.errors import Boundary, BudgetReached, InfraError, UserError
@@ -36,9 +36,6 @@ from skill2env.store.folders import cache_home
 from skill2env.store.ledger import FINISHED, Ledger, content_key
 from skill2env.store.run_folder import RunFolder
 from skill2env.work import Cancelled, ItemWork, SkillWork
-
-if TYPE_CHECKING:
-    pass
 
 _PAUSE_SEC = 1.0
 
@@ -149,43 +146,55 @@ class Batch:
     def _allowance(self, note: SessionNote) -> Allowance | None:
         """What is left for a session; None to wait for others, nothing when its task has used up what one may cost."""
         budget = self.config.budget
-        left = budget.micro_dollars_per_session
-        of_task = False
+        left, limit = budget.micro_dollars_per_session, Limit.SESSION
         if budget.usd is not None:
-            limit = round(budget.usd * 1e6)
-            spent = report.spend(self.ledger).micro_dollars
-            if spent >= limit:
+            most = round(budget.usd * 1e6)
+            # In this order a session that is settled in between counts twice for a moment, and never not at all.
+            held = self.ledger.reserved()
+            spent = self.spent_micro_dollars()
+            if spent >= most:
                 raise BudgetReached(
                     f"the budget of ${budget.usd:.2f} is reached: ${spent / 1e6:.4f} are spent",
                     hint="raise --max-usd and run the same command again; finished work is kept",
                 )
-            free = limit - spent - self.ledger.reserved()
+            free = most - spent - held
             if free <= 0:
                 return None
-            left = min(left, free)
+            if free <= left:
+                left, limit = free, Limit.RUN
         if budget.usd_per_task is not None and note.phase is not Phase.PLAN:
             used = report.spend(self.ledger, note.subject).micro_dollars
             free = max(0, round(budget.usd_per_task * 1e6) - used)
-            of_task = free <= left
-            left = min(left, free)
-        return Allowance(left, of_task=of_task)
+            if free <= left:
+                left, limit = free, Limit.TASK
+        return Allowance(left, limit)
+
+    def spent_micro_dollars(self) -> int:
+        """What all sessions of the run folder have cost."""
+        return report.spend(self.ledger).micro_dollars
+
+    def release(self, key: str) -> None:
+        """Give back what was set aside for a session that is not noted."""
+        with self.money:
+            self.ledger.release(key)
+            self.money.notify_all()
 
     def note_session(self, note: SessionNote, author: AuthorIdentity) -> None:
         """Note a session and its cost; that of one that failed without a bill is unknown if its author has a model."""
         usage = note.usage
         if note.outcome != FINISHED and author.model and usage == Usage():
             usage = usage.model_copy(update={"micro_dollars": None})
-        self.ledger.add_session(
-            note.key,
-            run=self.run,
-            subject=note.subject,
-            phase=note.phase,
-            round_=note.round,
-            author=author,
-            usage=usage,
-            outcome=note.outcome,
-        )
         with self.money:
+            self.ledger.add_session(
+                note.key,
+                run=self.run,
+                subject=note.subject,
+                phase=note.phase,
+                round_=note.round,
+                author=author,
+                usage=usage,
+                outcome=note.outcome,
+            )
             self.money.notify_all()
 
     def attempt_key(self, work: SkillWork, spec: TaskSpec) -> str:

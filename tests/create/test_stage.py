@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from skill2env.authors import demo
-from skill2env.authors.protocol import Allowance, AllowanceSpent, CreateReply, CreateRequest, Refusal
+from skill2env.authors.protocol import (
+    Allowance,
+    AllowanceSpent,
+    CreateReply,
+    CreateRequest,
+    Limit,
+    Refusal,
+)
 from skill2env.authors.scripted import Files, ScriptedAuthor, Step
 from skill2env.authors.workspace import DEFAULT_LIMITS
 from skill2env.config import SolutionMode
@@ -297,19 +304,42 @@ def test_mending_ends(make: Callable[..., Any], bench: FakeHost) -> None:
 
 
 def test_a_task_that_costs_too_much_is_skipped(make: Callable[..., Any], bench: FakeHost) -> None:
-    bench.allowances = [None, Allowance(0, of_task=True)]
+    bench.allowances = [None, Allowance(0, Limit.TASK)]
     assert make({}).reason is SkipReason.TOO_EXPENSIVE
 
     def spend(request: CreateRequest) -> Files:
         assert request.allowance is not None
         raise AllowanceSpent("spent", usage=Usage(model="m", input_tokens=5, micro_dollars=70))
 
-    bench.allowances = [Allowance(60, of_task=True)]
+    bench.allowances = [Allowance(60, Limit.SESSION)]
     assert make({CONTRACT: spend}).reason is SkipReason.TOO_EXPENSIVE
     assert (bench.notes[-1].outcome, bench.notes[-1].usage.micro_dollars) == ("budget", 70)
     bench.allowances = [Allowance(60)]
     with pytest.raises(BudgetReached):
         make({CONTRACT: spend})
+
+
+def test_what_was_set_aside_is_given_back(make: Callable[..., Any], bench: FakeHost) -> None:
+    def stumble(_: CreateRequest) -> Files:
+        raise UserError("the sandbox cannot take this agent")
+
+    bench.allowances = [Allowance(60)]
+    with pytest.raises(UserError):
+        make({CONTRACT: stumble})
+    assert len(bench.released) == 1
+    assert not bench.notes
+
+
+def test_a_paid_session_that_cannot_be_kept_is_paid_all_the_same(
+    make: Callable[..., Any], bench: FakeHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise InfraError(Boundary.STORAGE, "no space left")
+
+    monkeypatch.setattr(FolderCache, "put", full)
+    with pytest.raises(InfraError):
+        make({}, cache=FolderCache(Path("nowhere")))
+    assert [(note.outcome, note.usage.input_tokens) for note in bench.notes] == [("storage", 3)]
 
 
 def test_no_slip_no_second_chance(make: Callable[..., Any], bench: FakeHost) -> None:

@@ -11,6 +11,7 @@ import pytest
 from skill2env.harbor.builtin import BUILTIN_AGENT
 from skill2env.harbor.limits import Timeouts
 from skill2env.harbor.outcome import TrialOutcome
+from skill2env.harbor.session import read_report
 from skill2env.llm.script import Fault, Scenario, Script, ScriptedCall, ScriptedFault, ScriptedReply
 from skill2env.llm.scripted_server import ScriptedServer, scripted_server
 
@@ -78,7 +79,8 @@ def test_a_task_is_solved(api: str, solve: Callable[..., tuple[TrialOutcome, Any
     assert outcome.failure is None
     assert outcome.reward().metrics == FULL
     assert told["metadata"]["stop"] == "finished"
-    assert told["metadata"]["requests"] == {"sent": 5, "answered": 5, "failed": 0}
+    counted = told["metadata"]["requests"]
+    assert (counted["sent"], counted["answered"], counted["failed"], counted["open_sec"]) == (5, 5, 0, 0)
     assert told["n_input_tokens"] > 1000
     assert told["cost_usd"] is None
     steps = trajectory(outcome)["steps"]
@@ -169,9 +171,19 @@ def test_a_time_limit_tells_an_open_request(solve: Callable[..., tuple[TrialOutc
         outcome, told = solve(server, timeouts=Timeouts(agent_sec=2))
     assert outcome.failure is not None
     assert outcome.failure.timed_out
-    requests = told["metadata"]["requests"]
-    assert requests["sent"] - requests["answered"] - requests["failed"] in {0, 1}
+    assert told["metadata"]["requests"]["open_sec"] > 0.5
+    failed = read_report(outcome).failed
+    assert failed is not None
+    assert (failed.whose, failed.transient) == ("provider", True)
     assert told["metadata"]["turns"] == 1
+
+
+def test_a_time_limit_amid_work_is_the_authors(solve: Callable[..., tuple[TrialOutcome, Any]]) -> None:
+    with scripted_server(script(bash("sleep 0.3"))) as server:
+        outcome, _ = solve(server, timeouts=Timeouts(agent_sec=3))
+    failed = read_report(outcome).failed
+    assert failed is not None
+    assert (failed.whose, failed.transient) == ("time", False)
 
 
 def test_limits_end_without_an_error(solve: Callable[..., tuple[TrialOutcome, Any]]) -> None:

@@ -182,7 +182,7 @@ def test_the_last_failure_is_raised_and_requests_are_counted() -> None:
 
     with scripted_server(script(SAYING, faults=(ScriptedFault(kind=Fault.SERVER, times=9),))) as server:
         model = asyncio.run(run(server.base_url))
-    assert (model.requests.sent, model.requests.failed, model.requests.open) == (3, 3, 0)
+    assert (model.requests.sent, model.requests.failed, model.requests.open_sec(1e9)) == (3, 3, 0)
     assert [(fault, number) for fault, number, _ in told] == [("server", 1), ("server", 2)]
     assert 1 <= told[0][2] <= 1.25
     assert 2 <= told[1][2] <= 2.5

@@ -55,7 +55,8 @@ class Model:
         size = sum(map(estimate_turn, turns))
         if size > self.context:
             raise ProviderError(ProviderFault.CONTEXT, "too long")
-        if not tools:
+        assert tools, "calls of tools that the endpoint was not told of are refused"
+        if turns[-1].text.startswith("The dialogue has become too long"):
             self.summaries += 1
             return Completion("I have echoed a lot.", usage=TokenUsage(size, 5))
         self.asked.append(list(turns))

@@ -32,7 +32,7 @@ from skill2env.errors import Boundary, InfraError, boundary
 from skill2env.harbor.limits import Timeouts
 from skill2env.harbor.outcome import TrialOutcome
 from skill2env.harbor.sandboxes import SandboxChoice
-from skill2env.harbor.session import AgentReport, Failed, read_report, usage_so_far
+from skill2env.harbor.session import AgentReport, Failed, artifact_failed, read_report, usage_so_far
 from skill2env.harbor.trial import run_trial
 from skill2env.llm.dialogue import TokenUsage
 from skill2env.llm.prices import PriceTable
@@ -66,6 +66,8 @@ class AgentAuthor:
     silent: frozenset[str] = frozenset()
     """Names of `options` that never change what is written: addresses, retries, prices."""
     room: Room = Room()  # noqa: RUF009  # frozen
+    determines: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What else determines output: the image that sessions work in, the agent's own."""
     prices: PriceTable = field(default_factory=PriceTable)
 
     @property
@@ -77,7 +79,13 @@ class AgentAuthor:
             model=self.model,
             version=__version__,
             digest=digest_of(
-                {"options": determining, "network": self.room.network, "hosts": list(self.room.hosts)}
+                {
+                    "options": determining,
+                    "network": self.room.network,
+                    "hosts": list(self.room.hosts),
+                    "timeout_sec": self.room.timeout_sec,
+                    "determines": dict(self.determines),
+                }
             ),
         )
 
@@ -174,7 +182,11 @@ class AgentAuthor:
         """None when there is something to take, a skip when the author failed; raises when others failed."""
         failed = report.failed
         if report.stop == "money":
-            raise AllowanceSpent("the session used up what it may cost", usage=usage, hint="raise --max-usd")
+            raise AllowanceSpent(
+                "the session used up what it may cost",
+                usage=usage,
+                hint="raise --max-usd, --max-usd-per-task or budget.usd_per_session",
+            )
         if failed is not None and failed.whose in _BOUNDARIES:
             raise AuthorFailed(
                 _BOUNDARIES[failed.whose],
@@ -189,6 +201,10 @@ class AgentAuthor:
             )
             return Skipped(
                 reason=SkipReason.AUTHOR_GAVE_UP, detail=f"the author {why}: {failed.message}"[:500]
+            )
+        if artifact_failed(outcome, f"{WORKSPACE}/task"):
+            raise AuthorFailed(
+                Boundary.SANDBOX, "what the session wrote could not be collected", usage=usage, transient=True
             )
         if not _is_done(outcome):
             end = f" ({report.stop})" if report.stop else ""

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -11,7 +12,11 @@ from skill2env.authors.registry import HARBOR_PREFIX, AuthorSettings
 from skill2env.errors import UserError
 from skill2env.harbor.sandboxes import SandboxChoice, choose_sandbox
 from skill2env.llm.prices import PriceTable
-from skill2env.llm.settings import model_settings, read_key
+from skill2env.llm.settings import check_address, model_settings, read_key
+from skill2env.records import digest_bytes
+from skill2env.sandbox.base_store import recipe_digest
+from skill2env.sandbox.catalog import DEFAULT_BASE
+from skill2env.sandbox.containers import ensure_base
 
 _ON_THE_HOST: dict[str, dict[str, Any]] = {
     # A recording of the terminal corrupts long input, and the other limits have no end of their own.
@@ -41,12 +46,7 @@ def make_builtin(settings: AuthorSettings) -> AgentAuthor:
         settings.model, api=settings.api, base_url=settings.api_base, key_variable=settings.key_variable
     )
     read_key(model)
-    prices = PriceTable.load(settings.prices) if settings.prices else PriceTable()
-    if settings.limited and prices.find(model.name) is None:
-        raise UserError(
-            f"the model {model.name} has no price, so its cost cannot be limited",
-            hint="give its price in a TOML file with --prices, or leave the limits out",
-        )
+    _require_price(model.name, settings)
     options: dict[str, Any] = {
         "api": model.api.value,
         "api_base": settings.api_base,
@@ -74,6 +74,7 @@ def make_harbor_agent(name: str, settings: AuthorSettings) -> AgentAuthor:
     known = agent_names()
     if ":" not in wanted and wanted not in known:
         raise UserError(f"Harbor knows no agent {wanted!r}", hint=f"there are: {', '.join(known)}")
+    _require_price(settings.model, settings)
     if wanted in _ON_THE_HOST:
         base = {"api_base": settings.api_base} if settings.api_base else {}
         options = {**_ON_THE_HOST[wanted], **base, **settings.options}
@@ -83,13 +84,22 @@ def make_harbor_agent(name: str, settings: AuthorSettings) -> AgentAuthor:
     return replace(made, base_url=settings.api_base, sandbox=cache(lambda: _with_agent(settings)))
 
 
+def _require_price(model: str, settings: AuthorSettings) -> None:
+    prices = PriceTable.load(settings.prices) if settings.prices else PriceTable()
+    if settings.limited and prices.find(model) is None:
+        raise UserError(
+            f"the model {model or '(none)'} has no price, so its cost cannot be limited",
+            hint="give its price in a TOML file with --prices, or leave the limits out",
+        )
+
+
 def _with_agent(settings: AuthorSettings) -> SandboxChoice:
     """The sandbox of an agent that runs inside: its own image on ours, and the way to a model of this machine."""
     choice = choose_sandbox(settings.sandbox)
     more: dict[str, Any] = {}
     if settings.agent_dockerfile:
         more["agent_dockerfile"] = str(settings.agent_dockerfile)
-    parts = urlsplit(settings.api_base)
+    parts = check_address(settings.api_base) if settings.api_base else urlsplit("")
     if parts.hostname and _is_this_machine(parts.hostname):
         port = parts.port or (443 if parts.scheme == "https" else 80)
         more["private_hosts"] = [f"{parts.hostname}:{port}"]
@@ -113,11 +123,11 @@ def _author(
         return choose_sandbox(settings.sandbox)
 
     def base() -> str:
-        from skill2env.sandbox.catalog import DEFAULT_BASE
-        from skill2env.sandbox.containers import ensure_base
-
         return ensure_base(DEFAULT_BASE).reference
 
+    determines = {"base": recipe_digest(DEFAULT_BASE)}
+    if settings.agent_dockerfile:
+        determines["agent_dockerfile"] = _file_digest(settings.agent_dockerfile)
     return AgentAuthor(
         name=name,
         agent=agent,
@@ -126,6 +136,16 @@ def _author(
         base=base,
         options=options,
         silent=_SILENT,
+        determines=determines,
         room=Room(timeout_sec=settings.timeout_sec, network=settings.network, hosts=settings.hosts),
         prices=PriceTable.load(settings.prices) if settings.prices else PriceTable(),
     )
+
+
+def _file_digest(path: Path) -> str:
+    try:
+        return digest_bytes(path.read_bytes())
+    except OSError as error:
+        raise UserError(
+            f"{path} cannot be read: {error.strerror}", hint="give a Dockerfile with --agent-dockerfile"
+        ) from None

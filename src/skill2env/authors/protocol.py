@@ -14,6 +14,7 @@ Workspace of each phase::
 """
 
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -40,13 +41,23 @@ class Message(Record):
     text: str
 
 
+class Limit(StrEnum):
+    """Which limit set an allowance."""
+
+    RUN = "run"
+    """What the whole run may cost: a session that needs more stops the run."""
+    TASK = "task"
+    """What one task may cost: it ends the task."""
+    SESSION = "session"
+    """What one session may cost: it ends the task, too."""
+
+
 @dataclass(frozen=True, slots=True)
 class Allowance:
     """What a session may cost."""
 
     micro_dollars: int
-    of_task: bool = False
-    """The limit of one task set it, and not that of the run: a session that needs more ends its task."""
+    limit: Limit = Limit.RUN
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,7 +146,7 @@ def _print_estimate(paths: list[Path], run: Path, settings: "RunConfig", *, as_j
         if found.micro_dollars is None
         else dollars(found.micro_dollars)
     )
-    print(f"about {cost}; --max-usd sets a limit that holds")
+    print(f"about {cost}; --max-usd sets a limit")
 
 
 def _print(outcome: "BatchOutcome") -> None:

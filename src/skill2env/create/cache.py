@@ -1,14 +1,14 @@
 """Finished sessions, keyed by everything they were given, so that none is paid for twice."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
 from pydantic import Field, ValidationError
 
 from skill2env.authors.protocol import CreateReply, Refusal
-from skill2env.authors.workspace import TakenFile, collect
+from skill2env.authors.workspace import DEFAULT_LIMITS, TakenFile, collect
 from skill2env.errors import Boundary, boundary
 from skill2env.records import SHA256_PREFIX, Record
 from skill2env.store.files import copy_tree, move_into_place, staged_folder, write_json
@@ -60,6 +60,12 @@ class _NoCache:
         pass
 
 
+_KEPT = replace(
+    DEFAULT_LIMITS,
+    max_files=2 * DEFAULT_LIMITS.max_files,
+    max_total_bytes=2 * DEFAULT_LIMITS.max_total_bytes,
+)
+"""Later sessions hold what they were given as well as what they may hand in."""
 NO_CACHE: PhaseCache = _NoCache()
 """Keeps nothing."""
 
@@ -81,7 +87,7 @@ class FolderCache:
             result = SessionResult.model_validate_json(text)
         except ValidationError:
             return None
-        taken = collect(folder / "files", target)
+        taken = collect(folder / "files", target, _KEPT)
         return result if taken.files == result.files and not taken.refusals else None
 
     def put(self, key: str, result: SessionResult, files: Path) -> None:

@@ -43,6 +43,8 @@ class FakeHost:
     notes: list[SessionNote] = field(default_factory=list[SessionNote])
     asked: list[Phase] = field(default_factory=list[Phase])
     feedback: str = "x is 0"
+    released: list[str] = field(default_factory=list[str])
+    """Keys of sessions that ended without a note."""
     allowances: list[Allowance | None] = field(default_factory=list[Allowance | None])
     """What the next sessions may cost."""
     before: Callable[[Phase], None] | None = None
@@ -60,6 +62,7 @@ class FakeHost:
             record_seal=self._seal,
             note_session=self.notes.append,
             before_session=self._before,
+            release=self.released.append,
         )
 
     def _check(self, name: str, path: Path, verdicts: list[Verdict]) -> Verdict:

@@ -53,3 +53,5 @@ class Host:
     before_session: Callable[[SessionNote], Allowance | None] = _nothing
     """Called before a session that is not cached; gives what it may cost, or raises BudgetReached to stop. What it
     set aside is settled by `note_session` with the same key."""
+    release: Callable[[str], None] = _nothing
+    """Called with the key of a session that ended in a way that is not noted: nothing stays set aside for it."""

@@ -12,6 +12,7 @@ from skill2env.authors.protocol import (
     AuthorFailed,
     CreateReply,
     CreateRequest,
+    Limit,
     identity_for,
 )
 from skill2env.authors.staging import lay_out, stage_source
@@ -75,24 +76,38 @@ class Desk:
             return Session(cached, folder / "files")
         allowance = self.host.before_session(note)
         if allowance is not None and allowance.micro_dollars <= 0:
-            raise Stop(_too_expensive("before this session"))
-        with boundary(Boundary.STORAGE, f"clearing {folder}"):
-            if folder.exists():
-                shutil.rmtree(folder)
+            raise Stop(_too_expensive(allowance, "before this session"))
+        result = self._paid(given, folder, note, allowance)
+        return Session(result, folder / "files")
+
+    def _paid(
+        self, given: Given, folder: Path, note: SessionNote, allowance: Allowance | None
+    ) -> SessionResult:
+        """Hold a session and keep it; whatever happens, what it cost is noted or what was set aside is given back."""
+        used = note.usage
         try:
-            result = self._hold(given, folder, allowance)
+            with boundary(Boundary.STORAGE, f"clearing {folder}"):
+                if folder.exists():
+                    shutil.rmtree(folder)
+            reply, workspace = self._hold(given, folder, allowance)
+            used = reply.usage
+            result = self._take(reply, workspace, folder / "files", self._limits(given))
+            shutil.rmtree(workspace, ignore_errors=True)
+            self.cache.put(note.key, result, folder / "files")
         except InfraError as error:
-            used = error.usage if isinstance(error, AuthorFailed) else note.usage
+            used = error.usage if isinstance(error, AuthorFailed) else used
             self.host.note_session(replace(note, usage=used, outcome=error.boundary.value))
             raise
         except AllowanceSpent as spent:
             self.host.note_session(replace(note, usage=spent.usage, outcome="budget"))
-            if allowance is not None and allowance.of_task:
-                raise Stop(_too_expensive(f"in its {given.phase.value} session")) from spent
+            if allowance is not None and allowance.limit is not Limit.RUN:
+                raise Stop(_too_expensive(allowance, f"in its {given.phase.value} session")) from spent
             raise
-        self.cache.put(key, result, folder / "files")
-        self.host.note_session(replace(note, usage=result.reply.usage))
-        return Session(result, folder / "files")
+        except Exception:
+            self.host.release(note.key)
+            raise
+        self.host.note_session(replace(note, usage=used))
+        return result
 
     def _key(self, given: Given) -> str:
         return digest_of(
@@ -108,7 +123,8 @@ class Desk:
             }
         )
 
-    def _hold(self, given: Given, folder: Path, allowance: Allowance | None) -> SessionResult:
+    def _hold(self, given: Given, folder: Path, allowance: Allowance | None) -> tuple[CreateReply, Path]:
+        """Lay out the workspace and ask; gives the reply and the workspace."""
         workspace = folder / "workspace"
         stage_source(self.skill, self.skill_dir, workspace / "source")
         lay_out(given.files, given.origin, workspace / "task")
@@ -131,9 +147,7 @@ class Desk:
                 informed=self.informed,
             )
         )
-        result = self._take(reply, workspace, folder / "files", self._limits(given))
-        shutil.rmtree(workspace, ignore_errors=True)
-        return result
+        return reply, workspace
 
     def _limits(self, given: Given) -> CollectLimits:
         """What the session was given does not count against what it may hand in."""
@@ -155,5 +169,9 @@ class Desk:
         return SessionResult(reply=reply, refusals=taken.refusals, lines=file_lines(taken.files))
 
 
-def _too_expensive(when: str) -> Skipped:
-    return Skipped(reason=SkipReason.TOO_EXPENSIVE, detail=f"the limit for one task was reached {when}")
+def _too_expensive(allowance: Allowance, when: str) -> Skipped:
+    knob = "budget.usd_per_session" if allowance.limit is Limit.SESSION else "--max-usd-per-task"
+    return Skipped(
+        reason=SkipReason.TOO_EXPENSIVE,
+        detail=f"the limit for one {allowance.limit.value} ({knob}) was reached {when}",
+    )

@@ -248,7 +248,13 @@ class _Books:
             "turns": session.replies,
             "compactions": session.compactions,
             "tokens_estimated": session.estimated,
-            "requests": {"sent": requests.sent, "answered": requests.answered, "failed": requests.failed},
+            "requests": {
+                "sent": requests.sent,
+                "answered": requests.answered,
+                "failed": requests.failed,
+                "pausing": requests.pausing,
+                "open_sec": round(requests.open_sec(asyncio.get_running_loop().time()), 1),
+            },
         }
         trajectory = to_trajectory(
             session,

@@ -105,6 +105,18 @@ def usage_so_far(trials_dir: Path) -> tuple[int, int, int]:
     return 0, 0, 0
 
 
+def artifact_failed(outcome: TrialOutcome, source: str) -> bool:
+    """Whether Harbor could not fetch an artifact, which it notes and otherwise keeps to itself."""
+    try:
+        entries = json.loads((outcome.artifacts / "manifest.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    listed = cast("list[Any]", entries) if isinstance(entries, list) else []
+    return any(
+        _table(entry).get("source") == source and _table(entry).get("status") == "failed" for entry in listed
+    )
+
+
 def _failed(outcome: TrialOutcome, metadata: dict[str, Any]) -> Failed | None:
     failure = outcome.failure
     if failure is None or failure.phase in {TrialPhase.VERIFIER, TrialPhase.TEARDOWN}:
@@ -116,7 +128,7 @@ def _failed(outcome: TrialOutcome, metadata: dict[str, Any]) -> Failed | None:
         return Failed("declined", told, transient=False)
     if failure.timed_out and failure.type == "AgentTimeoutError":
         # A request that nobody had answered yet: the provider hung, and the author may have been all right.
-        if _open_requests(metadata):
+        if _provider_hung(metadata, outcome.seconds.get("agent", 0.0)):
             return Failed("provider", f"a request was never answered; {told}", transient=True)
         return Failed("time", told, transient=False)
     if failure.type in _PROVIDER_ENDS:
@@ -127,12 +139,16 @@ def _failed(outcome: TrialOutcome, metadata: dict[str, Any]) -> Failed | None:
     return Failed("agent", told, transient=False)
 
 
-def _open_requests(metadata: dict[str, Any]) -> bool:
+def _provider_hung(metadata: dict[str, Any], seconds: float) -> bool:
+    """Whether a time limit met an endpoint that did not answer, and not an author who was still at work.
+
+    A request is nearly always open when the time is over. It counts when it had been open for half of the session or
+    for a minute, or when the agent was waiting to send one again.
+    """
     requests = _table(metadata.get("requests"))
     if requests:
-        return _count(requests.get("sent")) > _count(requests.get("answered")) + _count(
-            requests.get("failed")
-        )
+        waited = _cost(requests.get("open_sec")) or 0.0
+        return bool(requests.get("pausing")) or waited >= min(60.0, max(0.5, seconds / 2))
     times = metadata.get("api_request_times_msec")
     episodes = metadata.get("n_episodes")
     return isinstance(times, list) and isinstance(episodes, int) and episodes > len(cast("list[Any]", times))

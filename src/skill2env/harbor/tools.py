@@ -165,7 +165,7 @@ class EnvironmentTools:
         return ToolResult(text)
 
     async def _write(self, arguments: Mapping[str, Any]) -> ToolResult:
-        data = str(arguments["content"]).encode("utf-8", "surrogatepass")
+        data = str(arguments["content"]).encode()
         problem = await self._put(arguments["path"], data, append=bool(arguments.get("append")))
         return ToolResult(problem or f"{len(data):,} bytes written to {arguments['path']}", ok=True)
 
@@ -179,7 +179,7 @@ class EnvironmentTools:
         data = base64.b64decode(done.stdout or "")
         if len(data) > MAX_EDIT_BYTES:
             return ToolResult(f"The file is larger than {MAX_EDIT_BYTES:,} bytes; change it with a command.")
-        old, new = (str(arguments[name]).encode("utf-8", "surrogatepass") for name in ("old", "new"))
+        old, new = (str(arguments[name]).encode() for name in ("old", "new"))
         count = data.count(old) if old else 0
         if count != 1:
             return ToolResult(
@@ -193,7 +193,7 @@ class EnvironmentTools:
         if len(data) > MAX_WRITE_BYTES:
             return f"More than {MAX_WRITE_BYTES:,} bytes are not written at once; use append."
         target = _quoted(path)
-        mark = hashlib.sha256(path.encode("utf-8", "replace") + data).hexdigest()[:12]
+        mark = hashlib.sha256(path.encode() + data).hexdigest()[:12]
         scratch = _quoted(f"{path}.{mark}.part")
         text = base64.b64encode(data).decode()
         pieces = [text[at : at + _PIECE_CHARS] for at in range(0, len(text), _PIECE_CHARS)] or [""]
@@ -273,6 +273,6 @@ def _problem(spec: ToolSpec, arguments: Mapping[str, Any]) -> str:
             return f"{name} must be of type {known[name]['type']}."
         if value is None and name in spec.parameters["required"]:
             return f"{name} must not be null."
-        if isinstance(value, str) and "\0" in value:
-            return f"{name} holds a NUL character, which cannot be passed on."
+        if isinstance(value, str) and ("\0" in value or any("\ud800" <= char <= "\udfff" for char in value)):
+            return f"{name} holds a character that cannot be passed on (NUL, or half of a surrogate pair)."
     return ""

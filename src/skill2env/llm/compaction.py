@@ -31,6 +31,7 @@ class Counts(Protocol):
     """What compaction adds to a session's books."""
 
     usage: TokenUsage
+    estimated: bool
     compactions: int
 
 
@@ -102,7 +103,7 @@ class Compactor:
                 return shown
         if _size(shown) <= room:
             return shown
-        await self._summarise(turns, model, counts, room)
+        await self._summarise(turns, model, tools, counts, room)
         return self._view(turns)
 
     def _view(self, turns: Sequence[Turn]) -> list[Turn]:
@@ -116,10 +117,14 @@ class Compactor:
             shown.append(replace(turn, text=shortened(turn.text, _SHORT_CHARS)) if short else turn)
         return shown
 
-    async def _summarise(self, turns: Sequence[Turn], model: ChatModel, counts: Counts, room: int) -> None:
+    async def _summarise(
+        self, turns: Sequence[Turn], model: ChatModel, tools: Sequence[ToolSpec], counts: Counts, room: int
+    ) -> None:
         asked = [*_closed(_tail_within(self._view(turns), room)), Turn(Role.USER, _ASK_SUMMARY)]
-        reply = await model.complete(asked)
+        # With the tools, although none shall be called: endpoints refuse dialogues with calls of unknown tools.
+        reply = await model.complete(asked, tools)
         counts.usage += reply.usage
+        counts.estimated |= reply.estimated
         self._summary = shortened(reply.text.strip() or "(nothing)", max(2000, room))
         self._dropped = _safe_cut(turns, max(_head(turns), len(turns) - self.keep))
         self._cut_before = max(self._cut_before, self._dropped)

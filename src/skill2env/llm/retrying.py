@@ -25,11 +25,14 @@ class Requests:
     sent: int = 0
     answered: int = 0
     failed: int = 0
+    pausing: bool = False
+    """A request failed and is to be sent again."""
+    began: float | None = None
+    """When the open request was sent, by the clock of the event loop; None when none is open."""
 
-    @property
-    def open(self) -> int:
-        """Requests that were sent and neither answered nor failed: the one that a time limit interrupted."""
-        return self.sent - self.answered - self.failed
+    def open_sec(self, now: float) -> float:
+        """Seconds that the request which a time limit interrupted had been open; 0 when none was."""
+        return 0.0 if self.began is None else max(0.0, now - self.began)
 
 
 class RetryingModel:
@@ -77,13 +80,17 @@ class RetryingModel:
         return await retrying(self._once, turns, tools)
 
     async def _once(self, turns: Sequence[Turn], tools: Sequence[ToolSpec]) -> Completion:
-        self.requests.sent += 1
+        requests = self.requests
+        requests.sent += 1
+        requests.pausing, requests.began = False, asyncio.get_running_loop().time()
         try:
             reply = await self._inner.complete(turns, tools)
         except ProviderError:
-            self.requests.failed += 1
+            requests.failed += 1
+            requests.began = None
             raise
-        self.requests.answered += 1
+        requests.answered += 1
+        requests.began = None
         return reply
 
     def _wait(self, state: RetryCallState) -> float:
@@ -99,5 +106,6 @@ class RetryingModel:
     def _tell(self, state: RetryCallState) -> None:
         assert state.outcome is not None
         error = state.outcome.exception()
+        self.requests.pausing = True
         if self._told is not None and isinstance(error, ProviderError):
             self._told(error, state.attempt_number, state.upcoming_sleep)

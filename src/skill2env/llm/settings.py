@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 from enum import StrEnum
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from pydantic import Field
 
@@ -98,6 +98,22 @@ def model_settings(
     return ModelSettings.model_validate(
         {"name": name, "api": chosen, "base_url": base_url, "key_variable": key_variable, **others}
     )
+
+
+def check_address(base_url: str) -> SplitResult:
+    """The parts of an endpoint's address.
+
+    Raises:
+        UserError: it is none.
+    """
+    try:
+        parts = urlsplit(base_url)
+        good = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        good, parts = False, urlsplit("")
+    if not good:
+        raise UserError(f"{base_url!r} is no address of a server", hint="write it as http://HOST:PORT/v1")
+    return parts
 
 
 def read_key(settings: ModelSettings, environment: Mapping[str, str] | None = None) -> str:
