@@ -60,7 +60,13 @@ pdfinfo /tmp/u.pdf | grep -q 'Pages: *1'
 }
 
 
-@pytest.fixture(params=catalog.CATALOG)
+QUICK = ("debian-bookworm", "python-bookworm")
+"""Built in half a minute each; the others take minutes on a fresh machine."""
+
+
+@pytest.fixture(
+    params=[pytest.param(name, marks=[] if name in QUICK else pytest.mark.vast) for name in catalog.CATALOG]
+)
 def base(request: pytest.FixtureRequest) -> BaseImage:
     if not namespace_works():
         pytest.skip("this machine forbids the namespace sandbox: see `skill2env doctor`")

@@ -127,6 +127,7 @@ def test_download_of_a_folder_that_changes(
 
 
 @pytest.mark.slow
+@pytest.mark.vast
 def test_hundred_thousand_levels_and_millions_of_files(
     fresh: Callable[..., Sandbox], in_fresh: Callable[..., ExecOutcome], tmp_path: Path
 ) -> None:
