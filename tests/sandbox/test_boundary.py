@@ -261,7 +261,9 @@ def test_a_process_1_that_does_not_answer_is_given_up(new_box: Callable[..., San
     with pytest.raises(InfraError, match="does not answer"):
         box.exec(["true"], timeout_sec=0.5)
     assert time.monotonic() - began < 10
-    assert not box.running
+    while box.running:  # it was told to end; on a busy machine that takes a moment
+        assert time.monotonic() - began < 20
+        time.sleep(0.02)
 
 
 def test_endings_of_the_host_process(rootfs: Path) -> None:
