@@ -23,7 +23,8 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 os.environ.setdefault("HARBOR_TELEMETRY", "0")
@@ -138,11 +139,39 @@ def pair(task: Path, choice: SandboxChoice, trials: Path, *, mode: str, check: b
     return took
 
 
+@contextmanager
+def fresh_overlay(layers: Sequence[Path], folder: Path) -> Generator[list[str]]:
+    """Bubblewrap's arguments for an overlay of `layers` under new folders for writes, which go with the block."""
+    identity = current_identity()
+    files = Path(tempfile.mkdtemp(dir=folder))
+    for name in ("upper", "work"):
+        (files / name).mkdir()
+    if identity.tier is Tier.ROOT:
+        for path in (files, *files.iterdir()):
+            os.chown(path, identity.root_uid, identity.root_gid)
+    sources = [word for layer in layers for word in ("--overlay-src", str(layer))]
+    writes = ["--overlay", str(files / "upper"), str(files / "work"), "/"]
+    yield [*sources, *writes, "--dev", "/dev", "--proc", "/proc"]
+    remove_tree(files, identity)
+
+
+def run_bare(arguments: Sequence[str]) -> float:
+    """Seconds of bare bubblewrap with these arguments, until it ends."""
+    began = time.perf_counter()
+    launched = launch(arguments, current_identity(), pass_fds=(), build=False)
+    code = launched.process.wait(60)
+    took = time.perf_counter() - began
+    told = launched.told()
+    launched.end()
+    if code:
+        raise SystemExit(f"{arguments[-1]} failed under bare bubblewrap: {told}")
+    return took
+
+
 class BareScripts:
     """The task's scripts with bubblewrap alone: one start each, solve and test for the Oracle and test for the Nop."""
 
     def __init__(self, task: Path, folder: Path) -> None:
-        self.identity = current_identity()
         self.layers = build_image(task / "environment").layers
         self.task = folder / "task"
         shutil.copytree(task, self.task)
@@ -152,43 +181,15 @@ class BareScripts:
 
     def __call__(self) -> float:
         """Seconds of the three runs."""
+        rest = ["--ro-bind", str(self.task), "/mnt", "--clearenv", "--setenv", "PATH", DEFAULT_PATH]
         took = 0.0
         for scripts in (("solution/solve.sh", "tests/test.sh"), ("tests/test.sh",)):
-            files = Path(tempfile.mkdtemp(dir=self.folder))
-            for name in ("upper", "work"):
-                (files / name).mkdir()
-            if self.identity.tier is Tier.ROOT:
-                for path in (files, *files.iterdir()):
-                    os.chown(path, self.identity.root_uid, self.identity.root_gid)
-            began = time.perf_counter()
-            for script in scripts:
-                self._run(files, script)
-            took += time.perf_counter() - began
-            remove_tree(files, self.identity)
+            with fresh_overlay(self.layers, self.folder) as overlay:
+                began = time.perf_counter()
+                for script in scripts:
+                    run_bare([*overlay, *rest, "--chdir", "/", "--", "/bin/bash", f"/mnt/{script}"])
+                took += time.perf_counter() - began
         return took
-
-    def _run(self, files: Path, script: str) -> None:
-        arguments: list[str] = []
-        for layer in self.layers:
-            arguments += ["--overlay-src", str(layer)]
-        arguments += [
-            "--overlay",
-            str(files / "upper"),
-            str(files / "work"),
-            "/",
-            "--dev",
-            "/dev",
-            "--proc",
-            "/proc",
-        ]
-        arguments += ["--ro-bind", str(self.task), "/mnt", "--clearenv", "--setenv", "PATH", DEFAULT_PATH]
-        arguments += ["--chdir", "/", "--", "/bin/bash", f"/mnt/{script}"]
-        launched = launch(arguments, self.identity, pass_fds=(), build=False)
-        code = launched.process.wait(60)
-        told = launched.told()
-        launched.end()
-        if code:
-            raise SystemExit(f"{script} failed under bare bubblewrap: {told}")
 
 
 def stock_task(task: Path, target: Path) -> Path:

@@ -26,14 +26,12 @@ os.environ.setdefault("HARBOR_TELEMETRY", "0")
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "true")
 sys.path.insert(0, str(Path(__file__).parent))
 
-from gates import make_task, pair
+from gates import fresh_overlay, make_task, pair, run_bare
 
 from skill2env.harbor.sandboxes import NAMESPACE_ENVIRONMENT, SandboxChoice
 from skill2env.sandbox.bubblewrap import bubblewrap
-from skill2env.sandbox.identity import Tier, current_identity
+from skill2env.sandbox.identity import current_identity
 from skill2env.sandbox.images import build_image
-from skill2env.sandbox.launch import launch
-from skill2env.sandbox.scratch import remove_tree
 from skill2env.sandbox.session import Sandbox, SandboxSpec
 
 MOST_TIMES = 3.0
@@ -43,35 +41,8 @@ WORKERS = (1, 2, 3, 4)
 
 def bare_start(layers: tuple[Path, ...], folder: Path) -> float:
     """Seconds of bubblewrap with the overlay of `layers` and /bin/true in it."""
-    identity = current_identity()
-    files = Path(tempfile.mkdtemp(dir=folder))
-    for name in ("upper", "work"):
-        (files / name).mkdir()
-    if identity.tier is Tier.ROOT:
-        for path in (files, *files.iterdir()):
-            os.chown(path, identity.root_uid, identity.root_gid)
-    arguments = [word for layer in layers for word in ("--overlay-src", str(layer))]
-    arguments += [
-        "--overlay",
-        str(files / "upper"),
-        str(files / "work"),
-        "/",
-        "--dev",
-        "/dev",
-        "--proc",
-        "/proc",
-    ]
-    arguments += ["--chdir", "/", "--", "/bin/true"]
-    began = time.perf_counter()
-    launched = launch(arguments, identity, pass_fds=(), build=False)
-    code = launched.process.wait(60)
-    took = time.perf_counter() - began
-    told = launched.told()
-    launched.end()
-    remove_tree(files, identity)
-    if code:
-        raise SystemExit(f"bare bubblewrap failed: {told}")
-    return took
+    with fresh_overlay(layers, folder) as overlay:
+        return run_bare([*overlay, "--chdir", "/", "--", "/bin/true"])
 
 
 def ours(layers: tuple[Path, ...]) -> tuple[float, float]:

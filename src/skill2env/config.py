@@ -151,10 +151,6 @@ class BudgetConfig(Part):
         """Whether any limit is given."""
         return self.usd is not None or self.usd_per_task is not None
 
-    def run_is_spent(self, micro_dollars: int) -> bool:
-        """Whether so much is all, or all but less than a cent, of what the run may cost."""
-        return self.usd is not None and micro_dollars >= round(self.usd * 1e6) - 10_000
-
     @property
     def micro_dollars_per_session(self) -> int:
         """`usd_per_session` in micro-dollars."""

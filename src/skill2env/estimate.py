@@ -104,7 +104,7 @@ def estimate(paths: Sequence[Path], *, run: Path, config: RunConfig) -> Estimate
     for skill in skills:
         for phase, count in counts.items():
             tokens[phase] += _session(skill, phase, shapes[phase], count, config)
-    prices = PriceTable.load(config.author.prices) if config.author.prices else PriceTable()
+    prices = PriceTable.of(config.author.prices)
     price = prices.find(model_settings(config.author.model).name)
     total = sum(tokens.values(), TokenUsage())
     return Estimate(

@@ -10,7 +10,13 @@ from enum import StrEnum
 from typing import Any
 
 from skill2env import __version__
-from skill2env.authors.protocol import AllowanceSpent, AuthorFailed, identity_for, pinned_axes
+from skill2env.authors.protocol import (
+    AllowanceSpent,
+    AuthorFailed,
+    Limit,
+    identity_for,
+    pinned_axes,
+)
 from skill2env.create import SessionNote
 from skill2env.create.freeze import freeze_digest
 from skill2env.create.outcome import CreateRejected
@@ -107,19 +113,9 @@ def plan_stage(batch: Batch, work: SkillWork) -> None:
             raise
         work.row = SkillRow(skill.slug, skill.digest, "infra", error.boundary.value, error.message)
         return
-    except AllowanceSpent as spent:
-        if batch.config.budget.run_is_spent(batch.spent_micro_dollars()):
-            raise
-        # Not stored: with another limit the same plan may be held.
-        work.row = SkillRow(
-            skill.slug,
-            skill.digest,
-            "skipped",
-            SkipReason.TOO_EXPENSIVE.value,
-            f"{spent.message}. {spent.hint}",
-        )
-        return
-    batch.ledger.store("plan", work.label, inputs, plan.model_dump(mode="json"))
+    if plan.skipped is None or plan.skipped.reason is not SkipReason.TOO_EXPENSIVE:
+        # One that was too dear may be held with another limit.
+        batch.ledger.store("plan", work.label, inputs, plan.model_dump(mode="json"))
     _take_plan(work, plan)
 
 
@@ -140,7 +136,9 @@ def _planned(batch: Batch, work: SkillWork, key: str) -> Plan:
         )
     except AllowanceSpent as spent:
         batch.note_session(replace(note, usage=spent.usage, outcome="budget"), author)
-        raise
+        if allowance is None or allowance.limit is Limit.RUN:
+            raise
+        return Plan(skipped=allowance.exceeded("in its plan session"), usage=spent.usage)
     except InfraError as error:
         used = error.usage if isinstance(error, AuthorFailed) else note.usage
         batch.note_session(replace(note, usage=used, outcome=error.boundary.value), author)

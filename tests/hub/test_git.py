@@ -1,6 +1,7 @@
 """Repositories made here, with the tricks that repositories play."""
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -12,11 +13,11 @@ from skill2env.errors import InfraError, UserError
 from skill2env.hub.explain import explain
 from skill2env.hub.folder import Hub, register
 from skill2env.hub.sources import spec_of
-from skill2env.hub.sources.git import GitSource, have_git
+from skill2env.hub.sources.git import GitSource
 from skill2env.hub.store import Store
 from skill2env.hub.unpack import UnpackLimits
 
-pytestmark = pytest.mark.skipif(not have_git(), reason="git is not installed")
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 LICENCE = "MIT License\n\nPermission is hereby granted, free of charge, to any person obtaining a copy"
 
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from skill2env import __version__
@@ -37,6 +36,8 @@ from skill2env.harbor.trial import run_trial
 from skill2env.llm.dialogue import TokenUsage
 from skill2env.llm.prices import PriceTable
 from skill2env.records import AuthorIdentity, Skill, Skipped, SkipReason, TaskSpec, Usage, digest_of
+from skill2env.sandbox.identity import current_identity
+from skill2env.sandbox.scratch import Corner
 
 BUILTIN = "builtin"
 HARBOR_PREFIX = "harbor:"
@@ -217,11 +218,12 @@ class AgentAuthor:
 
 @contextmanager
 def _scratch() -> Generator[Path]:
-    """A folder of one session, removed with everything in it, however it ends."""
-    with boundary(Boundary.STORAGE, "making a folder for an authoring session"):
-        folder = TemporaryDirectory(prefix="skill2env-author-", ignore_cleanup_errors=True)
-    with folder as path:
-        yield Path(path)
+    """A folder of one session, removed with everything in it, however it ends; after a kill by the next process."""
+    corner = Corner.make(current_identity())
+    try:
+        yield corner.path
+    finally:
+        corner.remove()
 
 
 def _delivered(outcome: TrialOutcome) -> Path:

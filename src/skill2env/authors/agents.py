@@ -46,7 +46,6 @@ def make_builtin(settings: AuthorSettings) -> AgentAuthor:
         settings.model, api=settings.api, base_url=settings.api_base, key_variable=settings.key_variable
     )
     read_key(model)
-    _require_price(model.name, settings)
     options: dict[str, Any] = {
         "api": model.api.value,
         "api_base": settings.api_base,
@@ -74,7 +73,6 @@ def make_harbor_agent(name: str, settings: AuthorSettings) -> AgentAuthor:
     known = agent_names()
     if ":" not in wanted and wanted not in known:
         raise UserError(f"Harbor knows no agent {wanted!r}", hint=f"there are: {', '.join(known)}")
-    _require_price(settings.model, settings)
     if wanted in _ON_THE_HOST:
         base = {"api_base": settings.api_base} if settings.api_base else {}
         options = {**_ON_THE_HOST[wanted], **base, **settings.options}
@@ -84,13 +82,15 @@ def make_harbor_agent(name: str, settings: AuthorSettings) -> AgentAuthor:
     return replace(made, base_url=settings.api_base, sandbox=cache(lambda: _with_agent(settings)))
 
 
-def _require_price(model: str, settings: AuthorSettings) -> None:
-    prices = PriceTable.load(settings.prices) if settings.prices else PriceTable()
+def _prices(model: str, settings: AuthorSettings) -> PriceTable:
+    """The table in force; refused when what sessions cost is limited and it does not know the model."""
+    prices = PriceTable.of(settings.prices)
     if settings.limited and prices.find(model) is None:
         raise UserError(
             f"the model {model or '(none)'} has no price, so its cost cannot be limited",
             hint="give its price in a TOML file with --prices, or leave the limits out",
         )
+    return prices
 
 
 def _with_agent(settings: AuthorSettings) -> SandboxChoice:
@@ -138,7 +138,7 @@ def _author(
         silent=_SILENT,
         determines=determines,
         room=Room(timeout_sec=settings.timeout_sec, network=settings.network, hosts=settings.hosts),
-        prices=PriceTable.load(settings.prices) if settings.prices else PriceTable(),
+        prices=_prices(model, settings),
     )
 
 

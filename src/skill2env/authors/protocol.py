@@ -27,6 +27,7 @@ from skill2env.records import (
     Record,
     Skill,
     Skipped,
+    SkipReason,
     TaskSpec,
     Usage,
     Workflow,
@@ -58,6 +59,14 @@ class Allowance:
 
     micro_dollars: int
     limit: Limit = Limit.RUN
+
+    def exceeded(self, when: str) -> Skipped:
+        """The skip of work that needs more, for limits that end it and not the run."""
+        knob = "budget.usd_per_session" if self.limit is Limit.SESSION else "--max-usd-per-task"
+        return Skipped(
+            reason=SkipReason.TOO_EXPENSIVE,
+            detail=f"the limit for one {self.limit.value} ({knob}) was reached {when}",
+        )
 
 
 @dataclass(frozen=True, slots=True)

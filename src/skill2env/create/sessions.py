@@ -21,7 +21,7 @@ from skill2env.create.cache import PhaseCache, SessionResult, file_lines
 from skill2env.create.host import Host, SessionNote
 from skill2env.create.outcome import Stop
 from skill2env.errors import Boundary, InfraError, boundary
-from skill2env.records import Phase, Skill, Skipped, SkipReason, TaskSpec, Usage, digest_of
+from skill2env.records import Phase, Skill, TaskSpec, Usage, digest_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Desk:
             return Session(cached, folder / "files")
         allowance = self.host.before_session(note)
         if allowance is not None and allowance.micro_dollars <= 0:
-            raise Stop(_too_expensive(allowance, "before this session"))
+            raise Stop(allowance.exceeded("before this session"))
         result = self._paid(given, folder, note, allowance)
         return Session(result, folder / "files")
 
@@ -101,7 +101,7 @@ class Desk:
         except AllowanceSpent as spent:
             self.host.note_session(replace(note, usage=spent.usage, outcome="budget"))
             if allowance is not None and allowance.limit is not Limit.RUN:
-                raise Stop(_too_expensive(allowance, f"in its {given.phase.value} session")) from spent
+                raise Stop(allowance.exceeded(f"in its {given.phase.value} session")) from spent
             raise
         except Exception:
             self.host.release(note.key)
@@ -167,11 +167,3 @@ class Desk:
             return SessionResult(reply=reply, refusals=(reply.refused,))
         taken = collect(workspace / "task", target, limits)
         return SessionResult(reply=reply, refusals=taken.refusals, lines=file_lines(taken.files))
-
-
-def _too_expensive(allowance: Allowance, when: str) -> Skipped:
-    knob = "budget.usd_per_session" if allowance.limit is Limit.SESSION else "--max-usd-per-task"
-    return Skipped(
-        reason=SkipReason.TOO_EXPENSIVE,
-        detail=f"the limit for one {allowance.limit.value} ({knob}) was reached {when}",
-    )

@@ -141,7 +141,7 @@ class BuiltinAgent(BaseAgent):
         """
         options = self.options
         settings = self._settings()
-        prices = PriceTable.load(Path(options.prices)) if options.prices else PriceTable()
+        prices = PriceTable.of(Path(options.prices) if options.prices else None)
         model = RetryingModel(
             make_model(settings), attempts=settings.attempts, seed=options.seed, told=self._tell_retry
         )

@@ -74,10 +74,10 @@ class AgentReport:
 
 def read_report(outcome: TrialOutcome) -> AgentReport:
     """Read the agent's side of a trial; what is missing or malformed counts as nothing."""
-    result = _json(outcome.folder / "result.json")
+    result = _table(_json(outcome.folder / "result.json"))
     told = _table(result.get("agent_result"))
     metadata = _table(told.get("metadata"))
-    steps = _steps(_json(outcome.folder / "agent" / "trajectory.json"))
+    steps = _steps(_table(_json(outcome.folder / "agent" / "trajectory.json")))
     turns = metadata.get("turns", metadata.get("n_episodes"))
     return AgentReport(
         input_tokens=_count(told.get("n_input_tokens")),
@@ -98,7 +98,7 @@ def usage_so_far(trials_dir: Path) -> tuple[int, int, int]:
     For trials that ended without a result: trajectories are written with every turn.
     """
     for path in sorted(trials_dir.glob("*/agent/trajectory.json")):
-        totals = _table(_json(path).get("final_metrics"))
+        totals = _table(_table(_json(path)).get("final_metrics"))
         names = ("total_prompt_tokens", "total_completion_tokens", "total_cached_tokens")
         given, written, cached = (_count(totals.get(name)) for name in names)
         return given, written, cached
@@ -107,10 +107,7 @@ def usage_so_far(trials_dir: Path) -> tuple[int, int, int]:
 
 def artifact_failed(outcome: TrialOutcome, source: str) -> bool:
     """Whether Harbor could not fetch an artifact, which it notes and otherwise keeps to itself."""
-    try:
-        entries = json.loads((outcome.artifacts / "manifest.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
+    entries = _json(outcome.artifacts / "manifest.json")
     listed = cast("list[Any]", entries) if isinstance(entries, list) else []
     return any(
         _table(entry).get("source") == source and _table(entry).get("status") == "failed" for entry in listed
@@ -178,13 +175,14 @@ def _steps(document: dict[str, Any]) -> list[dict[str, Any]]:
     return [_table(step) for step in cast("list[Any]", steps)] if isinstance(steps, list) else []
 
 
-def _json(path: Path) -> dict[str, Any]:
+def _json(path: Path) -> Any:
+    """What a file of a trial holds; None when it cannot be read."""
     try:
         if path.is_symlink() or path.stat().st_size > _READ_LIMIT:
-            return {}
-        return _table(json.loads(path.read_text(encoding="utf-8")))
+            return None
+        return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
-        return {}
+        return None
 
 
 def _table(value: Any) -> dict[str, Any]:

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from skill2env.hub.records import EVIDENCE_RANK, understood
 from skill2env.hub.shingling import Numbers, number_shingles, overlap, overlap_bounds
-from skill2env.records import LicenceEvidence, Skill
+from skill2env.records import Licence, Skill
 from skill2env.similarity import DEFAULT_SIZE
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Document:
     """What the caller calls it; unique."""
     text: str
     rank: Rank = ()
-    """Smallest is preferred as representative; ties go to the smaller key. See `rank_of`."""
+    """Smallest is preferred as representative; ties go to the smaller key. See `rank`."""
 
 
 class Likeness(StrEnum):
@@ -73,8 +74,8 @@ class Cluster:
     """In rank order, the representative itself left out."""
 
 
-def rank_of(skill: Skill, *, mirror: bool = False) -> Rank:
-    """Rank of a skill among its copies. The rules, each deciding only where those before are equal.
+def rank(licence: Licence, *, missing: int, mirror: bool, files: int, chars: int) -> Rank:
+    """Rank of a content among its copies. The rules, each deciding only where those before are equal.
 
     1. Stronger licence evidence first; terms that were not understood count as none.
     2. Complete before incomplete: fewer files that the text points to and the folder lacks.
@@ -82,13 +83,24 @@ def rank_of(skill: Skill, *, mirror: bool = False) -> Rank:
     4. More files, then a longer text.
 
     Args:
-        skill: the skill.
+        licence: its terms at the place that speaks for it.
+        missing: files that its text points to and its folder lacks.
         mirror: whether its source gathers other people's skills.
+        files: how many it has.
+        chars: length of its body.
     """
-    evidence = list(LicenceEvidence).index(
-        skill.licence.evidence if skill.licence.spdx else LicenceEvidence.NONE
+    return EVIDENCE_RANK[understood(licence)], missing, int(mirror), -files, -chars
+
+
+def rank_of(skill: Skill, *, mirror: bool = False) -> Rank:
+    """`rank` of a skill as ingested."""
+    return rank(
+        skill.licence,
+        missing=len(skill.missing_references),
+        mirror=mirror,
+        files=len(skill.files),
+        chars=len(skill.body),
     )
-    return evidence, len(skill.missing_references), int(mirror), -len(skill.files), -len(skill.body)
 
 
 def cluster(

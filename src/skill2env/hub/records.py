@@ -118,6 +118,11 @@ EVIDENCE_RANK = {evidence: rank for rank, evidence in enumerate(LicenceEvidence)
 """Strongest first."""
 
 
+def understood(licence: Licence) -> LicenceEvidence:
+    """Evidence of the terms; none where the words that were found were not understood."""
+    return licence.evidence if licence.spdx else LicenceEvidence.NONE
+
+
 class SkillRow(Record):
     """What a content is by itself, wherever it was found."""
 

@@ -10,14 +10,14 @@ from functools import partial
 from itertools import batched, groupby
 from typing import cast
 
-from skill2env.hub.duplicates import DEFAULT_THRESHOLD, Document, cluster
+from skill2env.hub.duplicates import DEFAULT_THRESHOLD, Document, Rank, cluster, rank
 from skill2env.hub.examine import Examination, exam_key, rules_digest
 from skill2env.hub.folder import Hub, HubConfig
 from skill2env.hub.index import Index
 from skill2env.hub.policy import LicenceDecision, LicencePolicy
 from skill2env.hub.policy import decide as decide_cached
 from skill2env.hub.pool import Workers
-from skill2env.hub.records import EVIDENCE_RANK, Origin
+from skill2env.hub.records import EVIDENCE_RANK, Origin, understood
 from skill2env.hub.take import again_many
 from skill2env.progress import Event, EventKind, Progress, silent
 from skill2env.records import Licence, LicenceEvidence, digest_of
@@ -124,7 +124,7 @@ class Scanner:
             "SELECT digest, files, missing, length(body) AS chars FROM skills ORDER BY digest"
         )
         collections = {spec.id for spec in self.config.source if spec.collection}
-        ranks = {row["digest"]: rank(places[row["digest"]].origin, row, collections) for row in facts}
+        ranks = {row["digest"]: rank_at(places[row["digest"]].origin, row, collections) for row in facts}
         key = digest_of([list(ranks.items()), DEFAULT_THRESHOLD])
         if self.index.meta("clusters") == key:
             return False
@@ -156,11 +156,10 @@ def speaking(origins: list[Origin], policy: LicencePolicy, collections: Iterable
     gathered = set(collections)
 
     def order(origin: Origin) -> tuple[int, bool, bool, bool, bool, str, str]:
-        evidence = origin.licence.evidence if origin.licence.spdx else LicenceEvidence.NONE
         allowed = _decide(origin.licence, policy).allowed
         mirrored = origin.source in gathered
         return (
-            EVIDENCE_RANK[evidence],
+            EVIDENCE_RANK[understood(origin.licence)],
             allowed,
             mirrored,
             origin.fixture,
@@ -173,11 +172,12 @@ def speaking(origins: list[Origin], policy: LicencePolicy, collections: Iterable
     return Place(best, _decide(best.licence, policy), len(origins))
 
 
-def rank(origin: Origin, facts: dict[str, int], collections: Iterable[str]) -> tuple[int, ...]:
-    """Rank of a content among its copies, smallest first; the rules are those of `duplicates.rank_of`."""
-    evidence = origin.licence.evidence if origin.licence.spdx else LicenceEvidence.NONE
-    mirror = origin.source in set(collections) or evidence is LicenceEvidence.AGGREGATOR
-    return EVIDENCE_RANK[evidence], facts["missing"], int(mirror), -facts["files"], -facts["chars"]
+def rank_at(origin: Origin, facts: dict[str, int], collections: Iterable[str]) -> Rank:
+    """Rank of a content among its copies, as the place that speaks for it tells; see `duplicates.rank`."""
+    mirror = origin.source in set(collections) or understood(origin.licence) is LicenceEvidence.AGGREGATOR
+    return rank(
+        origin.licence, missing=facts["missing"], mirror=mirror, files=facts["files"], chars=facts["chars"]
+    )
 
 
 def _licence_row(place: Place) -> tuple[str, str, str, str, int, str, str]:

@@ -60,6 +60,15 @@ class PriceTable:
         return price.context_tokens if price and price.context_tokens else DEFAULT_CONTEXT_TOKENS
 
     @classmethod
+    def of(cls, path: Path | None) -> "PriceTable":
+        """One's own table where a file is given, else the known prices alone.
+
+        Raises:
+            UserError: as for `load`.
+        """
+        return cls.load(path) if path else cls()
+
+    @classmethod
     def load(cls, path: Path) -> "PriceTable":
         """Read one's own table: ``[NAME]`` with ``input``, ``output`` and, if wanted, ``cached``, ``context_tokens``.
 

@@ -7,7 +7,6 @@ contents are reported instead of fetched. Prompts for credentials are off, and s
 
 import os
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -323,8 +322,3 @@ def _env() -> dict[str, str]:
     return {**kept, "GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "true", "SSH_ASKPASS": "true",
             "GIT_SSH_COMMAND": "ssh -oBatchMode=yes", "GIT_NO_REPLACE_OBJECTS": "1",
             "GIT_LFS_SKIP_SMUDGE": "1", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}  # fmt: skip
-
-
-def have_git() -> bool:
-    """Whether git is installed."""
-    return shutil.which("git") is not None
