@@ -52,7 +52,10 @@ def test_kill_at_any_moment_and_finish_with_the_same_bytes(
     assert not list((shell.folder / "killed/runs/demo/work").iterdir())
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGINT, pytest.param(signal.SIGTERM, marks=[pytest.mark.slow, pytest.mark.vast])],
+)
 def test_an_interrupt_leaves_a_resumable_run(shell: Any, number: int) -> None:
     process = shell.start(*shell.demo("--workers", 1))
     ledger = shell.folder / "out/runs/demo/ledger.sqlite"

@@ -1,5 +1,6 @@
 """Control groups of both versions, on copies of their trees; the real thing runs in test_session."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -32,12 +33,62 @@ def test_version_1_below_the_own_group(tmp_path: Path) -> None:
     assert group.enforced == {"cpus", "memory_mb", "pids"}
     folders = {folder.parent.relative_to(tmp_path).as_posix(): values(folder) for folder in group.folders}
     assert folders == {
-        "pids": {"pids.max": "100"},
+        "pids": {"pids.max": "101"},  # one for bubblewrap, which is outside the sandbox and in its group
         "memory/job": {"memory.limit_in_bytes": "268435456", "memory.memsw.limit_in_bytes": "268435456"},
         "cpu/job": {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": "150000"},
     }
     group.add(1234)
     assert {(folder / "cgroup.procs").read_text() for folder in group.folders} == {"1234"}
+
+
+def test_version_1_a_thread_that_starts_something_goes_in_and_comes_back(tmp_path: Path) -> None:
+    (tmp_path / "pids").mkdir()
+    group = make_group(Wanted(pids=5), root=tmp_path, own="")
+    inside, outside = group.folders[0] / "tasks", tmp_path / "pids/tasks"
+    inside.write_text("")
+    with group.entered():
+        assert inside.read_text() == "0"
+        assert not outside.exists()
+    assert outside.read_text() == "0"
+    group.add(1234)
+    assert not (group.folders[0] / "cgroup.procs").exists()
+
+
+def test_version_1_what_did_not_start_is_not_inside(tmp_path: Path) -> None:
+    (tmp_path / "pids").mkdir()
+    group = make_group(Wanted(pids=5), root=tmp_path, own="")
+    (group.folders[0] / "tasks").write_text("")
+    with pytest.raises(OSError, match="no program"), group.entered():
+        raise OSError("no program")
+    assert (tmp_path / "pids/tasks").read_text() == "0"
+    group.add(1234)
+    assert (group.folders[0] / "cgroup.procs").read_text() == "1234"
+
+
+def test_version_2_moves_the_process(tmp_path: Path) -> None:
+    unified(tmp_path, "", "cpu memory pids")
+    group = make_group(ALL, root=tmp_path, own="0::/")
+    with group.entered():
+        assert not (group.folders[0] / "tasks").exists()
+    group.add(1234)
+    assert (group.folders[0] / "cgroup.procs").read_text() == "1234"
+
+
+@pytest.mark.skipif(not Path("/sys/fs/cgroup/pids").is_dir(), reason="no control groups of version 1 here")
+def test_a_child_of_a_thread_inside_begins_there() -> None:
+    group = make_group(Wanted(pids=50))
+    if not group.folders:
+        pytest.skip("this user cannot make control groups")
+    name = group.folders[0].name
+    try:
+        with group.entered():
+            child = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
+        with child:
+            assert f"/{name}\n" in Path(f"/proc/{child.pid}/cgroup").read_text()
+            assert name not in Path("/proc/thread-self/cgroup").read_text()
+    finally:
+        group.remove()
+    assert not any(folder.exists() for folder in group.folders)
 
 
 def test_version_1_without_rights(tmp_path: Path) -> None:

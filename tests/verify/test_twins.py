@@ -72,7 +72,7 @@ def test_a_thousand_copies_take_no_longer_than_a_look_each(builder: ModuleType, 
 
 
 @pytest.mark.sandbox
-@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("workers", [pytest.param(1, marks=[pytest.mark.slow, pytest.mark.vast]), 3])
 def test_twins_fall_whatever_ends_first(
     builder: ModuleType, base: BaseImage, tmp_path: Path, context: GateContext, workers: int
 ) -> None:

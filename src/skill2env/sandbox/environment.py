@@ -14,6 +14,7 @@ task kills what that thread started.
 from pathlib import Path
 from typing import Any, override
 
+from harbor.environments.base import ExecResult
 from harbor.models.task.verifier_mode import task_has_any_shared_verifier
 from pydantic import Field
 
@@ -22,10 +23,12 @@ from skill2env.sandbox import catalog
 from skill2env.sandbox.box import Box
 from skill2env.sandbox.box_calls import ROOT_USERS
 from skill2env.sandbox.box_environment import BoxEnvironment, BoxOptions
+from skill2env.sandbox.chores import read_chore
 from skill2env.sandbox.identity import Identity, current_identity, find_identity, subuid_fix, user_name
 from skill2env.sandbox.images import BuiltImage, add_agent, build_image, resolve_image
 from skill2env.sandbox.limits import absent_limits
 from skill2env.sandbox.network import trial_network
+from skill2env.sandbox.off_loop import off_loop
 from skill2env.sandbox.session import HOSTNAME, Sandbox, SandboxSpec
 
 
@@ -137,6 +140,21 @@ class NamespaceEnvironment(BoxEnvironment):
             hostname=conditions.hostname or HOSTNAME,
         )
         return Sandbox(spec, identity=self.identity)
+
+    @override
+    async def exec(
+        self,
+        command: str,
+        cwd: str | None = None,
+        env: dict[str, str] | None = None,
+        timeout_sec: int | None = None,
+        user: str | int | None = None,
+    ) -> ExecResult:
+        chore = read_chore(command) if self._resolve_user(user) in ROOT_USERS - {None, ""} else None
+        box = self._running()
+        if chore is not None and isinstance(box, Sandbox) and await off_loop(lambda: box.do_chore(chore)):
+            return ExecResult(stdout="", stderr="", return_code=0)
+        return await super().exec(command, cwd=cwd, env=env, timeout_sec=timeout_sec, user=user)
 
     @override
     def _confinement(self, box: Box) -> dict[str, Any]:

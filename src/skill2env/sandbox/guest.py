@@ -11,6 +11,7 @@ from typing import override
 from skill2env.errors import Boundary, InfraError, UserError
 from skill2env.sandbox import streams, transfer
 from skill2env.sandbox.channel import Channel
+from skill2env.sandbox.chores import Chore
 from skill2env.sandbox.command import OUTPUT_LIMIT_BYTES, Command, ExecOutcome, Executing
 from skill2env.sandbox.guest_files import NOT_FOUND
 from skill2env.sandbox.identity import Identity, subuid_fix
@@ -176,6 +177,14 @@ class Guest(Executing):
         """
         code = self._ask("T", [path])
         return PathKind(code) if code in tuple(PathKind) else PathKind.OTHER
+
+    def do_chore(self, chore: Chore) -> bool:
+        """Let process 1 do a command by itself; False when nothing was done and the command must be run.
+
+        Raises:
+            InfraError: the sandbox is gone.
+        """
+        return self._ask(chore.request, chore.paths) == 0
 
     def _ask(self, operation: str, fields: Sequence[str]) -> int:
         """Let process 1 do something short by itself; the number that it answers."""

@@ -13,6 +13,8 @@ a request too long for a packet is the single field ``M`` with a memory file as 
     G id source                                write files to the second descriptor (`guest_files` has the format)
     D id mode path mode path...                make folders where they are missing, and set modes that are not empty
     X id path...                               make folders where they are missing, and empty them
+    C id path                                  make a file executable; answer 1 when that is refused
+    R id path...                               remove files; answer 1 when one is there and cannot be removed
     T id path                                  answer 1 for a file, 2 for a folder, 0 for anything else
     L id port path                             listen on 127.0.0.1:port and relay to the unix socket at path
     K id                                       kill the session of a command and all its descendants
@@ -288,6 +290,9 @@ class Server:
         elif operation == b"D":
             place.make_folders(fields)
             self.answer(ident + b" 0")
+        elif operation in (b"C", b"R"):
+            done = place.make_executable(fields[0]) if operation == b"C" else place.remove_files(fields)
+            self.answer(b"%s %d" % (ident, not done))
         elif operation == b"T":
             self.answer(b"%s %d" % (ident, place.kind_of(fields[0])))
         elif operation == b"L":

@@ -72,6 +72,27 @@ def make_folders(pairs: list[bytes]) -> None:
             os.chmod(path, int(mode, 8))
 
 
+def make_executable(path: bytes) -> bool:
+    """Let everybody execute a file, as ``chmod +x`` does under the usual umask; False when that is refused."""
+    try:
+        os.chmod(path, os.stat(path).st_mode & 0o7777 | 0o111)
+    except OSError:
+        return False
+    return True
+
+
+def remove_files(paths: list[bytes]) -> bool:
+    """Remove files and links; those that are missing are no failure. False when one could not be removed."""
+    for path in paths:
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            pass
+        except OSError:
+            return False
+    return True
+
+
 def kind_of(path: bytes) -> int:
     """What a path leads to; see the request ``T``."""
     return 2 if os.path.isdir(path) else 1 if os.path.isfile(path) else 0

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -115,6 +116,7 @@ def launch(
     build: bool,
     pinned: bool = False,
     watched: bool = False,
+    while_starting: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
     before_release: Callable[[int], None] | None = None,
 ) -> Launched:
     """Run ``bwrap ARGUMENTS`` under `identity`.
@@ -126,6 +128,7 @@ def launch(
         build: use the filter for building layers (only differs in the single-uid tier).
         pinned: forbid that processes inside choose their processors.
         watched: forbid memory that no look at the processes shows.
+        while_starting: what the thread that starts bubblewrap is in meanwhile (control groups).
         before_release: called with the host pid of process 1 before it runs anything (limits).
 
     Raises:
@@ -146,8 +149,11 @@ def launch(
     ]  # fmt: skip
     try:
         try:
-            start = functools.partial(_popen, command, identity, (*gates.theirs, *pass_fds))
-            process = starter(os.getpid()).run(start)
+            process = starter(os.getpid()).run(
+                functools.partial(
+                    _popen, command, identity, (*gates.theirs, *pass_fds), while_starting=while_starting
+                )
+            )
         finally:
             for number in gates.theirs:
                 os.close(number)
@@ -157,7 +163,13 @@ def launch(
             os.close(number)
 
 
-def _popen(command: list[str], identity: Identity, descriptors: tuple[int, ...]) -> subprocess.Popen[bytes]:
+def _popen(
+    command: list[str],
+    identity: Identity,
+    descriptors: tuple[int, ...],
+    *,
+    while_starting: Callable[[], AbstractContextManager[None]],
+) -> subprocess.Popen[bytes]:
     user = group = groups = None
     if identity.tier is Tier.ROOT:
         # Changing the user in the child makes Python copy its whole memory map for it; a program that changes it
@@ -169,18 +181,19 @@ def _popen(command: list[str], identity: Identity, descriptors: tuple[int, ...])
         else:
             user, group, groups = identity.root_uid, identity.root_gid, list[int]()
     try:
-        return subprocess.Popen(
-            command,
-            pass_fds=descriptors,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            cwd="/",
-            env={"PATH": os.defpath},
-            user=user,
-            group=group,
-            extra_groups=groups,
-        )
+        with while_starting():
+            return subprocess.Popen(
+                command,
+                pass_fds=descriptors,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                cwd="/",
+                env={"PATH": os.defpath},
+                user=user,
+                group=group,
+                extra_groups=groups,
+            )
     except OSError as error:
         raise InfraError(Boundary.SANDBOX, f"bubblewrap did not start: {error}") from error
 

@@ -9,6 +9,7 @@ disk space is always watched.
 import itertools
 import math
 import os
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from skill2env.errors import Boundary, boundary
@@ -99,6 +100,10 @@ class Confinement:
         if limits.storage_mb is not None:
             found["FSIZE"] = limits.storage_mb * _MIB
         return found
+
+    def entered(self) -> AbstractContextManager[None]:
+        """For the thread that starts the sandbox; see `Group.entered`."""
+        return self._group.entered()
 
     def apply(self, pid: int) -> None:
         """Put process 1 under the limits for everything inside, before it runs anything.

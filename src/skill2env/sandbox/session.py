@@ -145,6 +145,7 @@ class Sandbox(Guest):
                 build=spec.build,
                 pinned=bool(confinement.pins),
                 watched="memory_mb" in confinement.enforced.watched,
+                while_starting=confinement.entered,
                 before_release=confinement.apply,
             )
             stack.pop_all()

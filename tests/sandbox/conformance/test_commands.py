@@ -169,3 +169,29 @@ def test_many_at_once(use: Use) -> None:
         assert [one.stdout for one in done] == [f"{n}\n" for n in range(12)]
 
     use(work)
+
+
+def test_small_commands_of_a_trial_end_as_the_programs_do(use: Callable[..., None]) -> None:
+    """Harbor makes scripts executable and removes old rewards; the namespace sandbox does that without a program."""
+
+    async def work(env: BoxEnvironment) -> None:
+        async def ends(command: str) -> tuple[int, bool]:
+            done = await env.exec(command, user="root")
+            return done.return_code, bool(done.stderr)
+
+        made = await env.exec(
+            "mkdir -p /w/folder && cd /w && touch file other old; chmod 4640 file; chmod 0 other; ln -s other link",
+            user="root",
+        )
+        assert made.return_code == 0
+        assert await ends("chmod +x /w/file") == (0, False)
+        assert await ends("chmod +x /w/link") == (0, False)
+        assert await ends("chmod +x /w/missing") == (1, True)
+        modes = await env.exec("stat -c '%a %F' /w/file /w/other /w/link", user="root")
+        assert modes.stdout == "4751 regular empty file\n111 regular empty file\n777 symbolic link\n"
+        assert await ends("rm -f -- /w/old /w/missing /w/link") == (0, False)
+        assert await ends("rm -f -- /w/file /w/folder /w/other") == (1, True)
+        left = await env.exec("ls /w", user="root")
+        assert left.stdout == "folder\n"
+
+    use(work)
