@@ -2,6 +2,7 @@
 
 import io
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -354,6 +355,16 @@ def test_a_killed_build_leaves_nothing_that_counts(context: Path, own_layers: Pa
     assert list(own_layers.glob("layers/*/building-*")) == []
     with pytest.raises(InfraError, match="ran out of time"):
         build(context, text, timeout_sec=1)
+
+
+def test_a_layer_without_its_files_is_built_again(context: Path, own_layers: Path) -> None:
+    text = "RUN date +%s%N > /first\nRUN echo two > /second\n"
+    before = build(context, text)
+    shutil.rmtree(before.layers[1])
+    again = build(context, text)
+    assert again.layers == before.layers
+    assert look(again, "cat /second; test -s /first && echo built") == "two\nbuilt"
+    assert len(built_layers(own_layers)) == 2
 
 
 # ---------------------------------------------------------------------------------------------- whose fault

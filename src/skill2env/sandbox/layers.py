@@ -66,13 +66,13 @@ def _sweep_once(identity: Identity) -> None:
 
 
 def find(key: str, identity: Identity) -> Layer | None:
-    """The layer of that key, if it is built; its time of last use is now."""
-    folder = layers_home(identity) / key[:KEY_CHARS]
+    """The layer of that key, if it is built and its files are there; its time of last use is now."""
+    layer = Layer(key, layers_home(identity) / key[:KEY_CHARS])
     try:
-        os.utime(folder / "layer.json")
+        os.utime(layer.folder / "layer.json")
     except OSError:
         return None
-    return Layer(key, folder)
+    return layer if layer.files.is_dir() else None
 
 
 @contextmanager
@@ -106,6 +106,7 @@ def building(
                 (work / "layer.json").write_text(
                     json.dumps({"key": key, **description}, sort_keys=True) + "\n"
                 )
+                remove_tree(target, identity)  # a damaged one
                 work.rename(target)
         except BaseException:
             remove_tree(work, identity)
