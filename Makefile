@@ -1,7 +1,7 @@
 # Every target does its own set-up (scripts/setup.sh), so on a fresh machine `make demo` and `make test` just work.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test conformance check format docs lock hooks clean distclean
+.PHONY: help setup demo further test conformance check format docs lock hooks clean distclean
 
 # Harbor and litellm phone home unless told not to.
 export HARBOR_TELEMETRY := 0
@@ -22,6 +22,9 @@ setup: ## prepare .venv with the pinned, hash-checked packages (no root needed)
 
 demo: setup ## compile the example skills and real third-party skills into out/demo
 	@scripts/demo.sh
+
+further: setup ## compile three further example skills into out/further, at level strict (minutes)
+	@$(BIN)/skill2env compile examples/further/skills --config configs/further.toml --allow-degraded --out out/further
 
 test: setup ## run every test that this machine can run
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)

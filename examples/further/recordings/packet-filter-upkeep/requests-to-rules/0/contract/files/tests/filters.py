@@ -7,7 +7,7 @@ from bisect import bisect_right
 PROTOCOLS = ("tcp", "udp", "icmp")
 ALL = (0, 2**32 - 1)
 PORTS = (0, 65535)
-MAX_RULES = 400
+MAX_RULES = 5000
 
 
 def addresses(text):

@@ -32,10 +32,6 @@ class Dice:
     def chance(self, share):
         return self._random() < share
 
-    def sample(self, items, count):
-        left = list(items)
-        return [left.pop(self.below(len(left))) for _ in range(count)]
-
 
 class Case:
     """Collects events in true time; `files` writes each log the way its system does."""
