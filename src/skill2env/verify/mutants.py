@@ -88,8 +88,12 @@ def check(subject: Subject, context: GateContext) -> Report:
 
 
 def solution_files(folder: Path) -> dict[str, bytes]:
-    """Regular files of a solution by relative path; those that are too large to change are left out."""
-    found = {name: read_file(folder / name) for name, _ in walk(folder)}
+    """Regular files of a solution by relative path; those that are too large to change are left out.
+
+    Other right solutions lie in the same folder, but solve.sh does not run them: a change there would say nothing.
+    """
+    names = (name for name, _ in walk(folder) if not name.startswith("alternatives/"))
+    found = {name: read_file(folder / name) for name in names}
     return {name: data for name, data in found.items() if data is not None}
 
 

@@ -103,6 +103,14 @@ def call(data, edl=None, **options):
         return words, data, edl, None
 
 
+OLD_WAYS = (
+    (b"\n  \n 7 \n00:00:09,000 -->  00:00:11,500 \nSecond\n \t\n00:00:01,000 --> 00:00:01,000\nNo number\n   \n\n8\n100:00:00,999 --> 100:00:02,000\n\n", {}),
+    (b"1\r\n00:00:01,000 --> 00:00:03,000\r\nA\r\n\r\n2\n00:00:03,000 --> 00:00:04,000\nB\n3\n\n\n00:00:03,000 --> 00:00:09,000\nC", {"min_gap": "1", "scale": "1/2"}),
+    (b"\xef\xbb\xbf1\n00:00:01,001 --> 00:00:03,001\nA\n\n2\n00:00:03,001 --> 00:00:05,001\nB\n\n3\n00:00:00,000 --> 00:00:01,003\nZ\n", {"shift": "-1001", "scale": "3/2", "min_gap": "2"}),
+    (b"", {"shift": "5"}), (b"1\n00:00:03,000 --> 00:00:02,999\nA\n", {}), (b"1\n00:00:03.000 --> 00:00:04.000\nA\n", {}), (b"1\n", {}), (b"1\n00:60:03,000 --> 01:00:04,000\nA\n", {}),
+)
+
+
 def families():
     """{metric: calls}"""
     plain = [cut_call(100 + n, rate, 0, True) for n, rate in enumerate(RATES)]
@@ -111,6 +119,7 @@ def families():
     choices = ({"scale": "25/24", "shift": "-4200"}, {"min_gap": "80"}, {"shift": "+1500", "min_gap": "120", "scale": "1000/1001"}, {"scale": "2", "shift": "-90000", "min_gap": "0"})
     together = [call(data, edl, **options) for (data, edl), options in zip(mixed, choices)]
     together += [call(data, **options) for (data, _), options in zip(mixed, ({}, choices[0], choices[1], choices[2]))]
+    together += [call(data, **options) for data, options in OLD_WAYS]
     data = mixed[0][0]
     refusals = [call(data, edl) for edl in (*BAD_LISTS, *ODD_LISTS)]
     refusals += [call(data.replace(b" --> ", b" -> ", 1), mixed[0][1]), call(b"", mixed[0][1])]
