@@ -1,11 +1,12 @@
 """Where a solution can be changed, and which changes are chosen."""
 
 import ast
+from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skill2env.verify.mutants import same_meaning
+from skill2env.verify.mutants import same_meaning, solution_files
 from skill2env.verify.mutating import Change, changes, choose
 from skill2env.verify.mutating_shell import shell_changes
 
@@ -89,3 +90,11 @@ def test_files_of_the_same_meaning() -> None:
     assert same_meaning(b"b  1\na\n", b"a\nb 1")
     assert not same_meaning(b"a\n", b"b\n")
     assert not same_meaning(None, b"")
+
+
+def test_other_right_solutions_are_not_changed(tmp_path: Path) -> None:
+    """The reference does not run them, so a change there would only look like one that says the same."""
+    for name in ("solve.sh", "helper.py", "alternatives/by-hand/solve.sh", "alternatives/by-hand/helper.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x = 1\n")
+    assert sorted(solution_files(tmp_path)) == ["helper.py", "solve.sh"]
