@@ -67,7 +67,7 @@ def judge(batch: Batch, item: ItemWork) -> Verdict:
     inputs = _check_inputs(batch, candidate.path, candidate.contract) | {"sandbox": batch.parts.degraded}
     kept = batch.recall("verify", item.subject, inputs)
     if kept is not None:
-        return Verdict.model_validate(kept)
+        return _with_origins(Verdict.model_validate(kept), candidate)
     context = _context(batch, item, "verify")
     level = Level(batch.config.verify.level.value)
     verdict = verify(
@@ -79,7 +79,15 @@ def judge(batch: Batch, item: ItemWork) -> Verdict:
             raise Cancelled
         return verdict
     batch.ledger.store("verify", item.subject, inputs, verdict.model_dump(mode="json"))
-    return verdict
+    return _with_origins(verdict, candidate)
+
+
+def _with_origins(verdict: Verdict, candidate: Candidate) -> Verdict:
+    """The verdict with what was found about the origin of the task's files before its seal, if anything."""
+    found = candidate.grounding
+    if found is None or not (found.findings or found.values):
+        return verdict
+    return verdict.model_copy(update={"gates": (found, *verdict.gates)})
 
 
 def _host(batch: Batch, item: ItemWork) -> Host:
@@ -98,6 +106,7 @@ def _host(batch: Batch, item: ItemWork) -> Host:
         record_seal=batch.ledger.add_freeze,
         note_session=lambda note: batch.note_session(note, author),
         before_session=lambda note: batch.before_session(note, author),
+        ground=lambda task, contract: batch.parts.grounder.ground(task, contract, item.of.known),
         release=batch.release,
     )
 

@@ -79,6 +79,26 @@ class AuthorConfig(Part):
     """Further options of an agent as Harbor takes them, such as ``max_turns``."""
 
 
+class AssetConfig(Part):
+    """Public files that contracts name: downloaded by the host, never by a task."""
+
+    download: bool = True
+    """Whether the host may download. Off, only what the cache holds can be staged."""
+    hosts: tuple[str, ...] = ()
+    """Hosts that may be asked, names or ``*.suffix``; empty for every public host."""
+    private_hosts: tuple[str, ...] = ()
+    """``HOST:PORT`` of this machine or a private network that may be asked as well, also without TLS."""
+    max_file_mb: int = Field(default=16, ge=1, le=4096)
+    """Largest file, MiB."""
+    max_total_mb: int = Field(default=48, ge=1, le=16384)
+    """Largest sum of the assets of one task, MiB."""
+    timeout_sec: float = Field(default=120, gt=0)
+    """Longest download of one file, seconds."""
+    licences: Path | None = None
+    """Licence policy in TOML, as for `skill2env hub sync`. Empty for permissive terms, proved by a text beside the
+    file. Relative to the configuration file."""
+
+
 class PlanConfig(Part):
     """How much is made of each skill."""
 
@@ -170,6 +190,7 @@ class RunConfig(Part):
     verify: VerifyConfig = VerifyConfig()
     sandbox: SandboxConfig = SandboxConfig()
     publish: PublishConfig = PublishConfig()
+    assets: AssetConfig = AssetConfig()
     budget: BudgetConfig = BudgetConfig()
 
     def determining(self) -> dict[str, Any]:
@@ -177,7 +198,9 @@ class RunConfig(Part):
 
         The author is left out as well: its `AuthorIdentity` is part of every key and knows more than its name.
         """
-        values = self.model_dump(mode="json", exclude={"workers", "author", "sandbox", "budget", "publish"})
+        values = self.model_dump(
+            mode="json", exclude={"workers", "author", "sandbox", "budget", "publish", "assets"}
+        )
         del values["verify"]["infra_retries"]
         return values
 
@@ -198,12 +221,9 @@ def load_config(path: Path | None = None, flags: Mapping[str, Any] | None = None
             known one.
     """
     tree = _read_toml(path) if path else {}
-    section = tree.get("author")
-    if path and isinstance(section, dict):
-        for key in ("recordings", "record_to", "prices", "agent_dockerfile"):
-            folder = cast("dict[str, Any]", section).get(key)
-            if isinstance(folder, str):
-                section[key] = str(path.parent / Path(folder).expanduser())
+    if path:
+        _resolve(tree, path.parent, "author", ("recordings", "record_to", "prices", "agent_dockerfile"))
+        _resolve(tree, path.parent, "assets", ("licences",))
     for key, value in (flags or {}).items():
         if value is not None:
             _assign(tree, key.split("."), value)
@@ -235,6 +255,17 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise UserError(f"{path} is not UTF-8 text") from None
     except OSError as error:
         raise UserError(f"cannot read the configuration {path}: {error.strerror}") from None
+
+
+def _resolve(tree: dict[str, Any], root: Path, part: str, keys: Sequence[str]) -> None:
+    """Make paths of a part of the file relative to its folder."""
+    section = tree.get(part)
+    if not isinstance(section, dict):
+        return
+    for key in keys:
+        given = cast("dict[str, Any]", section).get(key)
+        if isinstance(given, str):
+            section[key] = str(root / Path(given).expanduser())
 
 
 def _assign(tree: dict[str, Any], keys: Sequence[str], value: Any) -> None:

@@ -12,23 +12,27 @@ from skill2env.config import RunConfig
 from skill2env.progress import Event, EventKind, Progress
 
 if TYPE_CHECKING:
+    from skill2env.grounding import Grounder
     from skill2env.harbor.sandboxes import SandboxChoice
+    from skill2env.hub.policy import LicencePolicy
     from skill2env.verify.gate import GateContext
 
 
 class Parts:
     """The heavy parts of a batch, made when first needed. Safe to use from several threads."""
 
-    def __init__(self, config: RunConfig, evidence: Path, progress: Progress) -> None:
+    def __init__(self, config: RunConfig, evidence: Path, notices: Path, progress: Progress) -> None:
         """Remember what the parts are made from.
 
         Args:
             config: settings of the batch.
             evidence: folder below which gates keep their logs.
+            notices: folder for licence texts of public files.
             progress: told while a base image is built.
         """
         self._config = config
         self._evidence = evidence
+        self._notices = notices
         self._progress = progress
         self._lock = threading.RLock()
         self._used_trials = False
@@ -92,6 +96,30 @@ class Parts:
                 oracle_repeats=config.verify.oracle_repeats,
                 infra_retries=config.verify.infra_retries,
             )
+
+    @cached_property
+    def asset_policy(self) -> "LicencePolicy":
+        """Which licences public files in tasks may have.
+
+        Raises:
+            UserError: the policy file cannot be read.
+        """
+        from skill2env.hub.policy import LicencePolicy, load_policy
+
+        path = self._config.assets.licences
+        return load_policy(path) if path else LicencePolicy()
+
+    @cached_property
+    def grounder(self) -> "Grounder":
+        """What puts public files into tasks.
+
+        Raises:
+            UserError: as for `asset_policy`.
+        """
+        from skill2env.grounding import make_grounder
+
+        with self._lock:
+            return make_grounder(self._config.assets, policy=self.asset_policy, notices=self._notices)
 
     @cached_property
     def degraded(self) -> str:

@@ -6,7 +6,7 @@ from skill2env.errors import Boundary
 from skill2env.ingest import notices_around
 from skill2env.progress import Event, EventKind
 from skill2env.publish.publish import Accepted, Published, publish
-from skill2env.records import AttemptStatus
+from skill2env.records import SHA256_PREFIX, AttemptStatus
 from skill2env.wiring import Batch
 from skill2env.work import ItemWork
 
@@ -23,7 +23,7 @@ def publish_stage(batch: Batch, _: None) -> None:
         _hold_back(batch, accepted)
         accepted = []
     batch.published, outcomes = publish(
-        [_accepted(item) for item in accepted],
+        [_accepted(batch, item) for item in accepted],
         batch.dataset,
         name=batch.config.publish.name,
         description=batch.config.publish.description,
@@ -37,12 +37,17 @@ def publish_stage(batch: Batch, _: None) -> None:
         _note_published(batch, by_key[outcome.attempt_key], outcome)
 
 
-def _accepted(item: ItemWork) -> Accepted:
+def _accepted(batch: Batch, item: ItemWork) -> Accepted:
     assert item.candidate is not None
     assert item.verdict is not None
     skill = item.of.known
     notices = notices_around(item.of.path, skill.entry)
-    return Accepted(item.key, item.candidate, item.verdict, skill, item.of.path, notices)
+    texts = {
+        asset.notice: batch.folder.notices / asset.notice.removeprefix(SHA256_PREFIX)
+        for asset in item.candidate.assets
+        if asset.notice
+    }
+    return Accepted(item.key, item.candidate, item.verdict, skill, item.of.path, notices, texts)
 
 
 def _note_published(batch: Batch, item: ItemWork, outcome: Published) -> None:
@@ -88,6 +93,8 @@ def _task_toml(batch: Batch, accepted: Accepted) -> str:
         base_image=candidate.base_image,
         gates=accepted.verdict.gates,
         level=batch.config.verify.level.value,
+        assets=candidate.assets,
+        hosts=candidate.hosts,
         notes=[batch.parts.degraded] if batch.parts.degraded else [],
     )
     return render_task_toml(candidate.spec, candidate.contract, accepted.skill, provenance)

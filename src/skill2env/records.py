@@ -251,6 +251,46 @@ class AssetLead(Record):
     """What to write ourselves when it cannot be had."""
 
 
+class Asset(AssetLead):
+    """A public file that the host downloads, checks and puts into a task; the author needs no network for it."""
+
+    licence: str = ""
+    """SPDX expression of its terms, for example ``CC-BY-4.0``."""
+    licence_url: str = ""
+    """Address of the text that says so, beside or above the file on the same host. It is kept as the notice."""
+    attribution: str = ""
+    """Who made it, as its terms ask to be named."""
+    sha256: str = Field(default="", pattern=r"^(?:(?:sha256:)?[0-9a-f]{64})?$")
+    """Digest that the file must have; empty when it is not known."""
+    paths: tuple[str, ...] = Field(default=(), max_length=8)
+    """Where the host puts it, ``environment/...``, and ``tests/NAME`` for the verifier's private copy. Empty when the
+    file only was a model for what you wrote yourself: nothing is downloaded then."""
+
+
+class Generated(Record):
+    """A large or binary file of the world that a script of the same task made."""
+
+    path: str
+    """The file, ``environment/...``."""
+    script: str
+    """The script that wrote it, in the task as well; it names the file."""
+
+
+class StagedAsset(Record):
+    """A public file as it was put into a task."""
+
+    asset: Asset
+    sha256: str
+    size: int
+    """Bytes."""
+    address: str
+    """Where it was found in the end, after redirects."""
+    licence: str
+    """Terms under which it is used, chosen among alternatives."""
+    notice: str = ""
+    """Digest of the licence text that is kept with the task; empty when there is none."""
+
+
 class Workflow(Record):
     """One capability a skill teaches, rich enough to build several tasks on."""
 
@@ -337,7 +377,10 @@ class TaskContract(Record):
     artifacts: tuple[str, ...] = Field(min_length=1)
     """Absolute paths in the agent's container that are graded; none over /logs."""
     limits: Limits = Limits()
-    assets: tuple[AssetLead, ...] = ()
+    assets: tuple[Asset, ...] = Field(default=(), max_length=20)
+    """Public files that the world holds, or was modelled on."""
+    generated: tuple[Generated, ...] = Field(default=(), max_length=100)
+    """Where large or binary files come from that are neither the skill's nor assets."""
     keywords: tuple[str, ...] = ()
 
 
@@ -505,6 +548,14 @@ class Reason(StrEnum):
     """The repair rounds are used up and the reference solution still fails."""
     DUPLICATE = "duplicate"
     """The dataset already holds this task."""
+    ASSET_UNAVAILABLE = "asset_unavailable"
+    """A public file that contract.json names cannot be downloaded as it is declared."""
+    ASSET_CHANGED = "asset_changed"
+    """A public file has other bytes than contract.json or the author's own copy says."""
+    ASSET_REFUSED = "asset_refused"
+    """A public file may not be used: its licence, its address or its size is not allowed."""
+    AUTHOR_CREDENTIAL = "author_credential"
+    """A file holds a key that the author was given, plain or in an encoding that is easily undone."""
     TAKEN_DOWN = "taken_down"
     """The dataset's owner took this task, skill, source or licence down, and it may not come back."""
 
@@ -627,6 +678,12 @@ class Candidate(Record):
     """Catalog name and digest of the image the Dockerfile names (``debian-bookworm@sha256:...``)."""
     repairs: int = 0
     """Repair rounds the reference solution needed."""
+    assets: tuple[StagedAsset, ...] = ()
+    """Public files that the host put in."""
+    grounding: GateResult | None = None
+    """What was found about the origin of its files; None when nobody looked."""
+    hosts: tuple[str, ...] = ()
+    """``HOST:PORT`` that its authoring sessions reached through the proxy, sorted."""
 
 
 class AttemptStatus(StrEnum):

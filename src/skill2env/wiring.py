@@ -63,7 +63,7 @@ class Batch:
     parts: Parts = field(init=False)
 
     def __post_init__(self) -> None:
-        self.parts = Parts(self.config, self.folder.evidence, self.progress)
+        self.parts = Parts(self.config, self.folder.evidence, self.folder.notices, self.progress)
 
     # ---------------------------------------------------------------------------------------- running
 
@@ -194,6 +194,7 @@ class Batch:
                 author=author,
                 usage=usage,
                 outcome=note.outcome,
+                hosts=note.hosts,
             )
             self.money.notify_all()
 
@@ -203,7 +204,11 @@ class Batch:
 
     def attempt_inputs(self, work: SkillWork, spec: TaskSpec) -> dict[str, Any]:
         """Everything that determines where an attempt ends."""
+        assets = self.config.assets
         return {
+            # What is decided about public files; left out where it is the usual, as for most tasks.
+            **({"asset_policy": digest_of(self.parts.asset_policy)} if assets.licences else {}),
+            **({"asset_hosts": list(assets.hosts)} if assets.hosts else {}),
             "spec": spec.model_dump(mode="json"),
             "author": identity_for(self.author, work.known).model_dump(mode="json"),
             "config": self.config.determining(),

@@ -1,3 +1,4 @@
+import json
 import os
 import stat
 from collections.abc import Callable
@@ -16,20 +17,26 @@ from skill2env.authors.protocol import (
     Limit,
     Refusal,
 )
-from skill2env.authors.scripted import Files, ScriptedAuthor, Step
+from skill2env.authors.scripted import Files, ScriptedAuthor, Step, write_files
 from skill2env.authors.workspace import DEFAULT_LIMITS
 from skill2env.config import SolutionMode
-from skill2env.create import CreateRejected, FolderCache, create, freeze_digest
+from skill2env.create import CreateRejected, FolderCache, Grounded, create, freeze_digest
 from skill2env.create.fakes import FAKE_REFERENCE, FakeHost, rejecting
 from skill2env.create.freeze import scan
 from skill2env.errors import Boundary, BudgetReached, InfraError, UserError
 from skill2env.records import (
     Candidate,
+    Finding,
+    GateOutcome,
+    GateResult,
     Phase,
     Reason,
+    Severity,
     Skill,
     Skipped,
     SkipReason,
+    StagedAsset,
+    TaskContract,
     TaskSpec,
     Usage,
     Verdict,
@@ -642,3 +649,109 @@ def test_budget_stops_before_a_paid_session_and_not_before_a_cached_one(
         with pytest.raises(BudgetReached):
             make(cache=cache)
     assert bench.asked == [Phase.CONTRACT, Phase.SOLUTION, Phase.SOLUTION]
+
+
+# ---------------------------------------------------------------------------------------------- public files
+
+
+def asset(**changes: Any) -> dict[str, Any]:
+    return {
+        "what": "rates",
+        "url": "https://example.org/rates.csv",
+        "paths": ["environment/app/rates.csv"],
+    } | changes
+
+
+def with_assets(*assets: dict[str, Any]) -> Step:
+    def step(request: CreateRequest) -> Files:
+        files = dict(demo.files(request))
+        told = json.loads(str(files["contract.json"])) | {"assets": list(assets)}
+        return files | {"contract.json": json.dumps(told)}
+
+    return step
+
+
+def test_public_files_are_staged_before_the_checks_and_sealed(
+    make: Callable[..., Any], bench: FakeHost
+) -> None:
+    gate = GateResult(gate="assets", outcome=GateOutcome.PASSED, values={"asset-0": "sha256:aa"})
+
+    def ground(task: Path, contract: TaskContract) -> Grounded:
+        (named,) = contract.assets
+        (task / named.paths[0]).write_text("1\n")
+        staged = StagedAsset(asset=named, sha256="sha256:aa", size=2, address=named.url, licence="MIT")
+        return Grounded(Verdict(status=VerdictStatus.ACCEPTED, gates=(gate,)), (staged,))
+
+    made = make({CONTRACT: with_assets(asset())}, host=replace(bench.host(), ground=ground))
+    assert isinstance(made, Candidate)
+    assert "environment/app/rates.csv" in bench.seen[0][1]
+    assert "environment/app/rates.csv" in bench.seals[0][2]
+    assert [item.licence for item in made.assets] == ["MIT"]
+    assert made.grounding == gate
+
+
+def test_a_public_file_that_cannot_be_had_goes_back_to_the_author(
+    make: Callable[..., Any], bench: FakeHost
+) -> None:
+    finding = Finding(
+        code="asset-missing", severity=Severity.ERROR, message="answers 404", mend="Use the fallback."
+    )
+    gate = GateResult(gate="assets", outcome=GateOutcome.REJECTED, findings=(finding,))
+    missing = Verdict(
+        status=VerdictStatus.REJECTED,
+        reason=Reason.ASSET_UNAVAILABLE,
+        message="assets: answers 404",
+        gates=(gate,),
+    )
+    verdicts = [missing, Verdict(status=VerdictStatus.ACCEPTED)]
+    prompts: list[str] = []
+
+    def mend(request: CreateRequest) -> Files:
+        prompts.append(request.prompt)
+        return demo.files(request)
+
+    host = replace(bench.host(), ground=lambda task, contract: Grounded(verdicts.pop(0)))
+    made = make({CONTRACT: with_assets(asset()), MEND: mend}, host=host)
+    assert isinstance(made, Candidate)
+    assert "answers 404" in prompts[0]
+    assert "Use the fallback." in prompts[0]
+    assert [name for name, _ in bench.seen] == ["contract", "solution"], "nothing was built for the first one"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"paths": ["../x"]}, "no path below"),
+        ({"paths": ["/etc/passwd"]}, "no path below"),
+        ({"paths": ["solution/x"]}, "no path below"),
+        ({"paths": ["environment/"]}, "no path below"),
+        ({"paths": ["environment/Dockerfile"]}, "the place of another file"),
+        ({"paths": ["environment/a", "environment/a"]}, "the place of another file"),
+        ({"url": ""}, "paths and no url"),
+        ({"sha256": "beef"}, "assets.0.sha256"),
+        ({"size": 3}, "assets.0.size"),
+    ],
+)
+def test_places_of_public_files_are_checked(
+    make: Callable[..., Any], changes: dict[str, Any], words: str
+) -> None:
+    result = make({CONTRACT: with_assets(asset(**changes))})
+    assert result.reason is Reason.CONTRACT_INVALID
+    assert words in result.message
+
+
+def test_hosts_that_sessions_asked_for_are_kept(
+    make: Callable[..., Any], bench: FakeHost, tmp_path: Path
+) -> None:
+    def online(request: CreateRequest) -> CreateReply:
+        write_files(request.workspace / "task", demo.files(request))
+        return CreateReply(hosts=("pypi.org:443 allowed", "evil.example:80 refused"))
+
+    steps: dict[tuple[Phase, int], Step] = {CONTRACT: online}
+    cache = FolderCache(tmp_path / "cache")
+    for _ in range(2):
+        made = make(steps, cache=cache)
+        assert made.hosts == ("pypi.org:443",), "also from the cache"
+    assert [note.hosts for note in bench.notes if note.phase is Phase.CONTRACT] == [
+        ("pypi.org:443 allowed", "evil.example:80 refused")
+    ] * 2

@@ -2,12 +2,14 @@ import fcntl
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import time
 import tomllib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +18,11 @@ import pytest
 from skill2env.errors import InfraError, UserError
 from skill2env.harbor.dataset import changed_tasks, read_dataset_toml
 from skill2env.harbor.digest import task_digest
+from skill2env.harbor.task_toml import Provenance, render_task_toml
 from skill2env.publish.dataset import read_state, require_state
 from skill2env.publish.entry import read_manifest
-from skill2env.records import Reason
+from skill2env.publish.integrity import problems
+from skill2env.records import Asset, Reason, StagedAsset
 
 
 def test_a_dataset_has_tasks_indexes_and_notices(bench: Any, tmp_path: Path) -> None:
@@ -223,3 +227,55 @@ def test_kill_at_any_moment_then_the_same_bytes(bench: Any, tmp_path: Path) -> N
         child.stdout.close()
     bench.put(tmp_path / "killed", *(bench.make(slug) for slug in "abcdefgh"))
     assert bench.tree(tmp_path / "killed") == bench.tree(tmp_path / "clean")
+
+
+def test_public_files_keep_their_notices(bench: Any, tmp_path: Path) -> None:
+    dataset, text = tmp_path / "out", tmp_path / "licence"
+    text.write_text("MIT License\n")
+    asset = Asset(
+        what="rates", url="https://example.org/rates.csv", revision="v1", licence="MIT",
+        attribution="The rate office", paths=("environment/rates.csv",),
+    )  # fmt: skip
+    staged = StagedAsset(
+        asset=asset,
+        sha256="sha256:" + "ab" * 32,
+        size=2,
+        address=asset.url,
+        licence="MIT",
+        notice="sha256:cc",
+    )
+    made = bench.make("a")
+    candidate = made.candidate.model_copy(
+        update={
+            "assets": (staged,),
+            "contract": made.candidate.contract.model_copy(update={"assets": (asset,)}),
+        }
+    )
+    item = replace(made, candidate=candidate, asset_texts={"sha256:cc": text})
+    bench.put(dataset, item, bench.make("b"))
+    kept = dataset / "LICENSES" / "asset-abababababab"
+    assert (kept / "LICENSE.txt").read_text() == "MIT License\n"
+    assert json.loads((kept / "NOTICE.json").read_text()) == {
+        "asset": "rates", "digest": staged.sha256, "source": asset.url, "revision": "v1", "licence": "MIT",
+        "attribution": "The rate office", "files": ["LICENSE.txt"],
+    }  # fmt: skip
+    assert [entry.assets for entry in read_manifest(dataset)] == [("asset-abababababab",), ()]
+    assert problems(dataset) == []
+    shutil.rmtree(kept)
+    assert problems(dataset) == ["org/a: the notices of a public file in it are missing"]
+    facts = tomllib.loads(
+        render_task_toml(
+            candidate.spec, candidate.contract, item.skill,
+            Provenance(candidate.author, "sha256:ff", assets=(staged,), hosts=("pypi.org:443",)),
+        )
+    )["metadata"]["skill2env"]  # fmt: skip
+    assert facts["author_hosts"] == ["pypi.org:443"]
+    assert facts["assets"] == [
+        {
+            "what": "rates", "url": asset.url, "revision": "v1", "licence": "MIT", "attribution": "The rate office",
+            "paths": ["environment/rates.csv"], "sha256": staged.sha256, "size": 2, "address": asset.url,
+            "licence_used": "MIT", "notice": "sha256:cc",
+        }
+    ]  # fmt: skip
+    bench.put(dataset, bench.make("a"), identity="sha256:later")
+    assert not kept.exists(), "no task holds it any more"

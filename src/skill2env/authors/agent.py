@@ -105,7 +105,7 @@ class AgentAuthor:
             said = _messages(report)
             skipped = self._ended(outcome, report, usage)
             text = "" if skipped else _plan_text(outcome, report)
-        return PlanReply(text=text, skipped=skipped, usage=usage, messages=said)
+        return PlanReply(text=text, skipped=skipped, usage=usage, messages=said, hosts=report.hosts)
 
     def create(self, request: CreateRequest) -> CreateReply:
         """See `Author.create`; the workspace's ``task/`` is replaced by what the session left.
@@ -119,7 +119,8 @@ class AgentAuthor:
             )
             skipped = self._ended(outcome, report, usage)
             if skipped is not None:
-                return CreateReply(skipped=skipped, usage=usage, messages=_messages(report))
+                said = _messages(report)
+                return CreateReply(skipped=skipped, usage=usage, messages=said, hosts=report.hosts)
             taken = collect(_delivered(outcome), scratch / "taken", _COLLECT)
             if not taken.refusals:
                 target = request.workspace / "task"
@@ -127,7 +128,7 @@ class AgentAuthor:
                     shutil.rmtree(target)
                 lay_out(taken.files, scratch / "taken", target)
         refused = taken.refusals[0] if taken.refusals else None
-        return CreateReply(refused=refused, usage=usage, messages=_messages(report))
+        return CreateReply(refused=refused, usage=usage, messages=_messages(report), hosts=report.hosts)
 
     def mends_contract(self, skill: Skill, spec: TaskSpec, number: int) -> bool:  # noqa: ARG002
         """Always: an agent reads what was found."""

@@ -94,6 +94,8 @@ class PlanReply(Record):
     """Set when the author declines the whole skill."""
     usage: Usage = Usage()
     messages: tuple[Message, ...] = ()
+    hosts: tuple[str, ...] = ()
+    """``HOST:PORT VERDICT`` of what the session asked for through the proxy, sorted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +138,8 @@ class CreateReply(Record):
     """Set when the author's own transport already found files that must not be taken; the candidate is rejected."""
     usage: Usage = Usage()
     messages: tuple[Message, ...] = ()
+    hosts: tuple[str, ...] = ()
+    """``HOST:PORT VERDICT`` of what the session asked for through the proxy, sorted."""
 
 
 class AllowanceSpent(BudgetReached):

@@ -2,7 +2,7 @@
 
 from skill2env.create.cache import NO_CACHE, FolderCache, PhaseCache, SessionResult
 from skill2env.create.freeze import Seal, freeze_digest
-from skill2env.create.host import Host, SessionNote
+from skill2env.create.host import Grounded, Host, SessionNote
 from skill2env.create.outcome import CreateRejected
 from skill2env.create.prompting import create_prompt_digest
 from skill2env.create.stage import CreateOutcome, create
@@ -12,6 +12,7 @@ __all__ = [
     "CreateOutcome",
     "CreateRejected",
     "FolderCache",
+    "Grounded",
     "Host",
     "PhaseCache",
     "Seal",

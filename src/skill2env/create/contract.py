@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from skill2env.authors.workspace import TakenFile
+from skill2env.authors.workspace import TakenFile, path_problem
 from skill2env.create.outcome import rejected
 from skill2env.records import SHA256_PREFIX, Reason, Skipped, SkipReason, TaskContract
 from skill2env.sandbox.dockerfile import parse
@@ -23,6 +23,7 @@ MAX_JSON_BYTES = 256 * 1024
 _TOP_FILES = frozenset({"instruction.md"})
 _TOP_FOLDERS = ("environment/", "tests/")
 _REWARD = "reward"
+_RESERVED = frozenset({DOCKERFILE, "tests/test.sh", "tests/rubric.md"})
 
 
 def choose(files: Mapping[str, TakenFile]) -> tuple[dict[str, TakenFile], tuple[str, ...]]:
@@ -85,6 +86,23 @@ def _problems(contract: TaskContract) -> list[str]:
             found.append(f"artifacts: {path!r} is not a plain absolute path")
         elif clean == "/logs" or clean.startswith("/logs/"):
             found.append(f"artifacts: {path!r} lies below /logs")
+    return found + _asset_problems(contract)
+
+
+def _asset_problems(contract: TaskContract) -> list[str]:
+    """What is wrong with where public files are to lie."""
+    found: list[str] = []
+    places: set[str] = set()
+    for asset in contract.assets:
+        if asset.paths and not asset.url:
+            found.append(f"assets: {asset.what!r} has paths and no url")
+        for path in asset.paths:
+            folder, _, rest = path.partition("/")
+            if path_problem(path) or not rest or folder not in {"environment", "tests"}:
+                found.append(f"assets: {path!r} is no path below environment/ or tests/")
+            elif path in _RESERVED or path in places:
+                found.append(f"assets: {path!r} is the place of another file")
+            places.add(path)
     return found
 
 

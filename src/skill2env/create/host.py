@@ -5,7 +5,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from skill2env.authors.protocol import Allowance
-from skill2env.records import Phase, Skill, TaskContract, TaskSpec, Usage, Verdict
+from skill2env.records import (
+    Phase,
+    Skill,
+    StagedAsset,
+    TaskContract,
+    TaskSpec,
+    Usage,
+    Verdict,
+    VerdictStatus,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +32,23 @@ class SessionNote:
     """Taken from the cache; nothing was paid now."""
     outcome: str = "finished"
     """Or the boundary of the infra failure that ended it."""
+    hosts: tuple[str, ...] = ()
+    """``HOST:PORT VERDICT`` of what was asked for through the proxy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grounded:
+    """What became of the public files that a contract names."""
+
+    verdict: Verdict
+    """Accepted, or rejected; one gate, or none when nobody looked."""
+    assets: tuple[StagedAsset, ...] = ()
+    """What was put into the task."""
+
+
+def not_grounded(_: Path, __: TaskContract) -> Grounded:
+    """Nothing is downloaded and nobody looks."""
+    return Grounded(Verdict(status=VerdictStatus.ACCEPTED))
 
 
 def _nothing(_: object) -> None:
@@ -53,5 +79,7 @@ class Host:
     before_session: Callable[[SessionNote], Allowance | None] = _nothing
     """Called before a session that is not cached; gives what it may cost, or raises BudgetReached to stop. What it
     set aside is settled by `note_session` with the same key."""
+    ground: Callable[[Path, TaskContract], Grounded] = not_grounded
+    """Puts the public files that the contract names into the task folder. Called before `check_contract`."""
     release: Callable[[str], None] = _nothing
     """Called with the key of a session that ended in a way that is not noted: nothing stays set aside for it."""

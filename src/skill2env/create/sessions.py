@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from skill2env.authors.protocol import (
@@ -58,6 +58,12 @@ class Desk:
     work_dir: Path
     informed: bool
     limits: CollectLimits = DEFAULT_LIMITS
+    hosts: set[str] = field(default_factory=set[str])
+    """``HOST:PORT VERDICT`` of what the sessions so far asked for."""
+
+    def reached(self) -> tuple[str, ...]:
+        """``HOST:PORT`` that the sessions so far reached, sorted."""
+        return tuple(sorted({line.partition(" ")[0] for line in self.hosts if line.endswith(" allowed")}))
 
     def run(self, given: Given) -> Session:
         """Take the session from the cache, or hold it and keep it there.
@@ -72,7 +78,8 @@ class Desk:
         cached = self.cache.get(key, folder / "files")
         note = SessionNote(key, self.spec.task_name, given.phase, given.round, Usage(), cached is not None)
         if cached is not None:
-            self.host.note_session(replace(note, usage=cached.reply.usage))
+            self.hosts.update(cached.reply.hosts)
+            self.host.note_session(replace(note, usage=cached.reply.usage, hosts=cached.reply.hosts))
             return Session(cached, folder / "files")
         allowance = self.host.before_session(note)
         if allowance is not None and allowance.micro_dollars <= 0:
@@ -84,13 +91,14 @@ class Desk:
         self, given: Given, folder: Path, note: SessionNote, allowance: Allowance | None
     ) -> SessionResult:
         """Hold a session and keep it; whatever happens, what it cost is noted or what was set aside is given back."""
-        used = note.usage
+        used, hosts = note.usage, note.hosts
         try:
             with boundary(Boundary.STORAGE, f"clearing {folder}"):
                 if folder.exists():
                     shutil.rmtree(folder)
             reply, workspace = self._hold(given, folder, allowance)
-            used = reply.usage
+            used, hosts = reply.usage, reply.hosts
+            self.hosts.update(hosts)
             result = self._take(reply, workspace, folder / "files", self._limits(given))
             shutil.rmtree(workspace, ignore_errors=True)
             self.cache.put(note.key, result, folder / "files")
@@ -106,7 +114,7 @@ class Desk:
         except Exception:
             self.host.release(note.key)
             raise
-        self.host.note_session(replace(note, usage=used))
+        self.host.note_session(replace(note, usage=used, hosts=hosts))
         return result
 
     def _key(self, given: Given) -> str:

@@ -22,7 +22,7 @@ from skill2env.create.cache import NO_CACHE, PhaseCache
 from skill2env.create.contract import DOCKERFILE, SKIP_FILE, choose, pin_base, read_contract
 from skill2env.create.ends import raise_if_infra, stop_if_refused, stop_if_skipped
 from skill2env.create.freeze import SOLUTION_FOLDER, TASK_TOML, Seal, compare, scan, seal
-from skill2env.create.host import Host
+from skill2env.create.host import Grounded, Host
 from skill2env.create.outcome import CreateRejected, Stop, rejected
 from skill2env.create.prompting import (
     bounded,
@@ -65,12 +65,13 @@ CONTRACT_FAULTS = frozenset(
         Reason.NOP_REWARDED,
         Reason.FREEZE_BROKEN,
         Reason.DUPLICATE,
+        Reason.AUTHOR_CREDENTIAL,
     }
 )
 """Rejections after the seal that no change to the solution can mend. All others are taken for the solution's fault."""
 
 
-NOT_MENDED = frozenset({Reason.UNSAFE_FILE, Reason.TOO_LARGE, Reason.FREEZE_BROKEN})
+NOT_MENDED = frozenset({Reason.UNSAFE_FILE, Reason.TOO_LARGE, Reason.FREEZE_BROKEN, Reason.AUTHOR_CREDENTIAL})
 """Rejections before the seal for which the author gets no second chance: they are no slips."""
 
 
@@ -135,6 +136,7 @@ class _Job:
     gates: tuple[GateResult, ...] = ()
     repairs: int = 0
     base: str = ""
+    grounded: Grounded | None = None
 
     @property
     def task(self) -> Path:
@@ -154,6 +156,9 @@ class _Job:
             freeze_digest=self.seal.digest,
             base_image=self.base,
             repairs=self.repairs,
+            assets=self.grounded.assets if self.grounded else (),
+            grounding=next(iter(self.grounded.verdict.gates), None) if self.grounded else None,
+            hosts=self.desk.reached(),
         )
 
     def complete(self, outcome: CreateRejected | Skipped) -> CreateRejected | Skipped:
@@ -211,6 +216,9 @@ class _Job:
             shutil.rmtree(self.task, ignore_errors=True)
         contract = self._taken_contract(session)
         self.contract = contract
+        grounded = self.desk.host.ground(self.task, contract)
+        self._check(grounded.verdict, "what it rests on")
+        self.grounded = grounded
         self._check(self.desk.host.check_contract(self.task, contract), "the contract")
         return contract
 

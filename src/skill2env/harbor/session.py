@@ -7,10 +7,11 @@ from typing import Any, cast
 
 from harbor.models.trial.error_policy import ERROR_POLICIES
 
-from skill2env.harbor.outcome import TrialOutcome, TrialPhase
+from skill2env.harbor.outcome import TrialOutcome, TrialPhase, read_head
 
 _READ_LIMIT = 64 * 2**20
 _MESSAGE_CHARS = 100_000
+_HOSTS = 1000
 _MACHINE = frozenset(
     {
         "EnvironmentStartTimeoutError",
@@ -70,6 +71,8 @@ class AgentReport:
     failed: Failed | None = None
     messages: tuple[tuple[str, str], ...] = field(default=())
     """(role, text) of the trajectory, when the agent writes one."""
+    hosts: tuple[str, ...] = ()
+    """``HOST:PORT VERDICT`` of what the sandbox asked for through the proxy, sorted."""
 
 
 def read_report(outcome: TrialOutcome) -> AgentReport:
@@ -89,7 +92,26 @@ def read_report(outcome: TrialOutcome) -> AgentReport:
         summary=str(metadata.get("summary") or ""),
         failed=_failed(outcome, metadata),
         messages=tuple(_messages(steps)),
+        hosts=hosts_seen(outcome.folder),
     )
+
+
+def hosts_seen(folder: Path) -> tuple[str, ...]:
+    """``HOST:PORT VERDICT`` of everything that the proxy of a trial was asked for; sorted, at most a thousand."""
+    found: set[str] = set()
+    for log in sorted(folder.glob("network-*.jsonl")):
+        for line in (read_head(log, _READ_LIMIT) or b"").decode("utf-8", "replace").splitlines():
+            entry = _table(_parsed(line))
+            if entry.get("host") and len(found) < _HOSTS:
+                found.add(f"{entry['host']}:{entry.get('port', 0)} {entry.get('verdict', '')}")
+    return tuple(sorted(found))
+
+
+def _parsed(line: str) -> object:
+    try:
+        return json.loads(line)
+    except ValueError:
+        return None
 
 
 def usage_so_far(trials_dir: Path) -> tuple[int, int, int]:

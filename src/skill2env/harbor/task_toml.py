@@ -25,7 +25,7 @@ from harbor.models.task.config import (
 from skill2env import __version__
 from skill2env.errors import UserError
 from skill2env.harbor.toml_text import to_toml
-from skill2env.records import AuthorIdentity, GateResult, Skill, TaskContract, TaskSpec
+from skill2env.records import AuthorIdentity, GateResult, Skill, StagedAsset, TaskContract, TaskSpec
 
 AGENT_USER = "agent"
 """Our Dockerfiles create this user; agents and reference solutions run as it."""
@@ -47,6 +47,10 @@ class Provenance:
     gates: Sequence[GateResult] = ()
     level: str = ""
     """How much the gates checked; empty when none ran."""
+    assets: Sequence[StagedAsset] = ()
+    """Public files that the host put in."""
+    hosts: Sequence[str] = ()
+    """``HOST:PORT`` that the authoring sessions reached."""
     notes: Sequence[str] = ()
     """Short facts a reader must know, for example ``degraded: single-uid``."""
 
@@ -180,6 +184,20 @@ def _keywords(spec: TaskSpec, contract: TaskContract) -> list[str]:
     return sorted({word.strip() for word in words if word.strip()})
 
 
+def _asset_facts(contract: TaskContract, staged: Sequence[StagedAsset]) -> list[dict[str, Any]]:
+    """What the contract says about public files, and for those that the host put in what it found."""
+    found = {item.asset: item for item in staged}
+    facts: list[dict[str, Any]] = []
+    for asset in contract.assets:
+        told = asset.model_dump(mode="json")
+        item = found.get(asset)
+        if item is not None:
+            told |= {"sha256": item.sha256, "size": item.size, "address": item.address}
+            told |= {"licence_used": item.licence, "notice": item.notice}
+        facts.append({key: value for key, value in told.items() if value not in ("", [])})
+    return facts
+
+
 def _facts(spec: TaskSpec, contract: TaskContract, skill: Skill, provenance: Provenance) -> dict[str, Any]:
     author = provenance.author
     facts: dict[str, Any] = {
@@ -208,7 +226,8 @@ def _facts(spec: TaskSpec, contract: TaskContract, skill: Skill, provenance: Pro
             "digest": author.digest,
         },
         "metric_sources": {metric.name: metric.sentence for metric in contract.metrics},
-        "assets": [asset.model_dump(mode="json") for asset in contract.assets],
+        "assets": _asset_facts(contract, provenance.assets),
+        "author_hosts": list(provenance.hosts),
         "level": provenance.level,
         "gates": _gate_facts(provenance.gates),
     }

@@ -19,7 +19,7 @@ from jinja2.meta import find_referenced_templates
 from pydantic import BaseModel, TypeAdapter
 
 from skill2env.axes import AXIS_NAMES, CATALOGS
-from skill2env.records import Reason, SkipReason, TaskContract, Workflow, digest_of, meanings
+from skill2env.records import Reason, Record, SkipReason, TaskContract, Workflow, digest_of, meanings
 
 TEMPLATES: tuple[str, ...] = ("plan", "contract", "mend", "solution", "repair")
 """Prompts that `render` knows, one for each phase."""
@@ -43,6 +43,10 @@ AUTHOR_REASONS: tuple[Reason, ...] = (
     Reason.REWARD_DISAGREES,
     Reason.VERIFIER_HUNG,
     Reason.UNSTABLE,
+    Reason.ASSET_UNAVAILABLE,
+    Reason.ASSET_CHANGED,
+    Reason.ASSET_REFUSED,
+    Reason.AUTHOR_CREDENTIAL,
 )
 """What a contract can be rejected for; the contract prompt lists them."""
 
@@ -147,8 +151,8 @@ def _schema(adapter: TypeAdapter[Any]) -> str:
     tops = [schema, *cast("dict[str, Any]", schema.get("$defs", {})).values()]
     for part in tops:
         model = models.get(part.get("title", ""))
-        if model is not None:
-            for field, text in _field_texts(model).items():
+        for owner in model.__mro__ if model is not None else ():
+            for field, text in _field_texts(owner).items() if issubclass(owner, Record) else ():
                 part["properties"][field].setdefault("description", text)
     return json.dumps(_without_titles(schema), indent=1, ensure_ascii=False)
 

@@ -223,7 +223,7 @@ def _prune_notices(dataset: Path, entries: Sequence[TaskEntry]) -> None:
     folder = dataset / FOLDER_NAME
     if not folder.is_dir():
         return
-    wanted = {entry.notices for entry in entries}
+    wanted = {name for entry in entries for name in (entry.notices, *entry.assets)}
     with storage("removing notices below", folder):
         for path in sorted(folder.iterdir()):
             if path.name not in wanted and path.is_dir() and not path.is_symlink():

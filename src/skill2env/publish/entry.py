@@ -5,7 +5,7 @@ from pathlib import Path
 from pydantic import Field, ValidationError
 
 from skill2env.errors import UserError
-from skill2env.publish.notices import notice_folder
+from skill2env.publish.notices import asset_folder, notice_folder
 from skill2env.records import Axes, Candidate, GateOutcome, Record, Severity, Skill, Verdict, canonical_json
 
 MANIFEST_NAME = "manifest.jsonl"
@@ -24,6 +24,8 @@ class TaskEntry(Record):
     """Digest of all files but task.toml: equal for the same task under another name."""
     notices: str
     """Name of the skill's folder below LICENSES/."""
+    assets: tuple[str, ...] = ()
+    """Names of the folders below LICENSES/ of public files that the task holds, sorted."""
     skill: str
     """Slug of the skill."""
     skill_digest: str
@@ -60,6 +62,7 @@ def make_entry(
         digest=digest,
         content=content,
         notices=notice_folder(skill),
+        assets=tuple(sorted({asset_folder(item.sha256) for item in candidate.assets})),
         skill=skill.slug,
         skill_digest=skill.digest,
         source=skill.origin,

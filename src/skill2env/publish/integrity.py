@@ -39,6 +39,8 @@ def problems(dataset: Path) -> list[str]:
     for entry in state.entries:
         if not (dataset / FOLDER_NAME / entry.notices).is_dir():
             found.append(f"{entry.name}: the notices of its skill are missing")
+        if any(not (dataset / FOLDER_NAME / name).is_dir() for name in entry.assets):
+            found.append(f"{entry.name}: the notices of a public file in it are missing")
     return sorted(found)
 
 

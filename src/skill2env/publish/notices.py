@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from skill2env.records import Skill, canonical_json
+from skill2env.records import Skill, StagedAsset, canonical_json
 from skill2env.store.files import write_bytes, write_text
 
 FOLDER_NAME = "LICENSES"
@@ -51,5 +51,33 @@ def write_notices(
         "evidence": skill.licence.evidence.value,
         "statement": skill.licence.statement,
         "files": sorted(kept),
+    }
+    write_text(target / "NOTICE.json", canonical_json(facts) + "\n")
+
+
+def asset_folder(sha256: str) -> str:
+    """Name of a public file's folder below LICENSES/."""
+    return f"asset-{sha256.removeprefix('sha256:')[:12]}"
+
+
+def write_asset_notice(asset: StagedAsset, text: Path | None, target: Path) -> None:
+    """Write what is known about a public file in a task, and its licence text where one was kept, to `target`.
+
+    Raises:
+        InfraError: boundary ``storage``.
+    """
+    kept: list[str] = []
+    if text is not None and text.is_file() and not text.is_symlink():
+        write_bytes(target / "LICENSE.txt", text.read_bytes())
+        kept.append("LICENSE.txt")
+    told = asset.asset
+    facts = {
+        "asset": told.what,
+        "digest": asset.sha256,
+        "source": told.url,
+        "revision": told.revision,
+        "licence": asset.licence,
+        "attribution": told.attribution,
+        "files": kept,
     }
     write_text(target / "NOTICE.json", canonical_json(facts) + "\n")

@@ -5,13 +5,20 @@ candidates ends in the same bytes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from skill2env.harbor.likeness import Portrait, portrait_of, quick_twins
 from skill2env.publish.dataset import DatasetState, commit, locked, read_state
 from skill2env.publish.entry import TaskEntry, make_entry
-from skill2env.publish.notices import FOLDER_NAME, notice_folder, write_notices
+from skill2env.publish.notices import (
+    FOLDER_NAME,
+    asset_folder,
+    notice_folder,
+    write_asset_notice,
+    write_notices,
+)
 from skill2env.publish.takedown import blocking
 from skill2env.records import Candidate, Reason, Skill, Verdict, digest_bytes, digest_of
 from skill2env.store.files import copy_tree, move_into_place, staged_folder, write_text
@@ -31,6 +38,8 @@ class Accepted:
     skill_dir: Path
     notices: Sequence[tuple[str, Path]] = ()
     """Notice files around the skill, with the names to keep them under."""
+    asset_texts: Mapping[str, Path] = field(default_factory=dict[str, Path])
+    """Digest -> licence text of public files that the task holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,9 +193,18 @@ def _folder_name(name: str, entries: Mapping[str, TaskEntry]) -> str:
 
 def _keep_notices(item: Accepted, dataset: Path) -> None:
     """Write the notices of a skill; left alone when they are there and say the same."""
-    target = dataset / FOLDER_NAME / notice_folder(item.skill)
+    _keep(
+        dataset / FOLDER_NAME / notice_folder(item.skill),
+        lambda staged: write_notices(item.skill, item.skill_dir, staged, item.notices),
+    )
+    for asset in item.candidate.assets:
+        text = item.asset_texts.get(asset.notice)
+        _keep(dataset / FOLDER_NAME / asset_folder(asset.sha256), partial(write_asset_notice, asset, text))
+
+
+def _keep(target: Path, write: Callable[[Path], None]) -> None:
     with staged_folder(target.parent) as staged:
-        write_notices(item.skill, item.skill_dir, staged, item.notices)
+        write(staged)
         if target.is_dir() and _contents(target) == _contents(staged):
             return
         staged.chmod(0o755)

@@ -23,7 +23,7 @@ from skill2env.sandbox.scratch import remove_tree
 from skill2env.store.folders import cache_home, verdicts_home
 
 _DAY_SEC = 86_400.0
-_PARTS = ("authors", "bases", "kept", "layers", "run", "runtime", "verdicts")
+_PARTS = ("assets", "authors", "bases", "kept", "layers", "run", "runtime", "verdicts")
 """Folders that are made in the cache; whatever else lies there is somebody else's."""
 _VERDICTS = verdicts_home().name
 _PROBE_PREFIX = ".probe-"

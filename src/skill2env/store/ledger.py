@@ -254,6 +254,7 @@ class Ledger(Database):
         author: AuthorIdentity,
         usage: Usage,
         outcome: str = FINISHED,
+        hosts: Sequence[str] = (),
     ) -> bool:
         """Note one authoring session and its cost, and settle what was set aside for it.
 
@@ -267,12 +268,13 @@ class Ledger(Database):
             usage.cached_tokens,
             usage.turns,
             usage.micro_dollars,
+            json.dumps(list(hosts)),
         )
         with self.transaction() as db:
             cursor = db.execute(
                 "INSERT OR IGNORE INTO sessions (key, run, subject, phase, round, outcome, author, model,"
-                " input_tokens, output_tokens, cached_tokens, turns, micro_dollars)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                " input_tokens, output_tokens, cached_tokens, turns, micro_dollars, hosts)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 row + tokens,
             )
             db.execute("DELETE FROM reservations WHERE key = ?", (key,))

@@ -6,6 +6,7 @@ Layout::
     ledger.sqlite          everything that was decided and what it cost (see `store.ledger`)
     candidates/NAME/       task folders, one per attempt, kept whether accepted or rejected
     evidence/NAME/         logs of the gates
+    notices/DIGEST         licence texts of public files that tasks hold
     sessions/KEY/          what finished authoring sessions left, so that none is paid for twice
     work/                  workspaces of unfinished work; may be deleted when nobody holds the lock
 """
@@ -56,6 +57,11 @@ class RunFolder:
         return self.path / "sessions"
 
     @property
+    def notices(self) -> Path:
+        """Licence texts of public files, by digest."""
+        return self.path / "notices"
+
+    @property
     def work(self) -> Path:
         """Workspaces of unfinished work."""
         return self.path / "work"
@@ -84,7 +90,7 @@ class RunFolder:
             with storage("emptying", self.work):
                 if self.work.exists():
                     shutil.rmtree(self.work)
-            for folder in (self.candidates, self.evidence, self.sessions, self.work):
+            for folder in (self.candidates, self.evidence, self.notices, self.sessions, self.work):
                 with storage("making", folder):
                     folder.mkdir(exist_ok=True)
                 sweep(folder)

@@ -126,7 +126,11 @@ CREATE TABLE reservations (
 ) STRICT;
 """
 
-MIGRATIONS: tuple[str, ...] = (_RUNS_TO_FREEZES, _PUBLICATIONS, _RESERVATIONS)
+_HOSTS = """
+ALTER TABLE sessions ADD COLUMN hosts TEXT NOT NULL DEFAULT '[]';  -- JSON list: what was asked for through the proxy
+"""
+
+MIGRATIONS: tuple[str, ...] = (_RUNS_TO_FREEZES, _PUBLICATIONS, _RESERVATIONS, _HOSTS)
 """Scripts that lead from each version to the next."""
 
 

@@ -222,6 +222,23 @@ _REWARD = tuple(
     for problem in RewardProblem
 )
 
+_ASSETS = (
+    Rule("asset-address", Reason.ASSET_REFUSED, E, E, "Name the file by a public https address."),
+    Rule("asset-redirects", Reason.ASSET_UNAVAILABLE, E, E, "Name the address that the file has in the end."),
+    Rule("asset-missing", Reason.ASSET_UNAVAILABLE, E, E, "Name an address that exists, with a revision, or use the fallback."),
+    Rule("asset-server", Reason.ASSET_UNAVAILABLE, E, E, "Name another address of the file, or use the fallback."),
+    Rule("asset-unreachable", Reason.ASSET_UNAVAILABLE, E, E, "Name a host that exists, or use the fallback."),
+    Rule("asset-truncated", Reason.ASSET_UNAVAILABLE, E, E, "Name another address of the file, or use the fallback."),
+    Rule("asset-slow", Reason.ASSET_UNAVAILABLE, E, E, "Name a quicker address or a smaller file, or use the fallback."),
+    Rule("asset-too-large", Reason.ASSET_REFUSED, E, E, "Choose a smaller file, or raise assets.max_file_mb and assets.max_total_mb."),
+    Rule("asset-web-page", Reason.ASSET_UNAVAILABLE, E, E, "Name the address of the file itself, not of a page that shows it."),
+    Rule("asset-offline", Reason.ASSET_UNAVAILABLE, E, E, "Write the file yourself, or let the host download (assets.download)."),
+    Rule("asset-digest", Reason.ASSET_CHANGED, E, E, "Pin the address to a revision and state that file's digest, or leave the digest out."),
+    Rule("asset-differs", Reason.ASSET_CHANGED, E, E, "Leave the file to the host, or store exactly what the address serves."),
+    Rule("asset-licence", Reason.ASSET_REFUSED, E, E, "Choose a file under allowed terms and give licence_url, or write one yourself."),
+    Rule("origin-undeclared", Reason.ASSET_REFUSED, W, W, "Declare it in contract.json as an asset, or under `generated` with the script that made it."),
+)
+
 _LINT = (
     Rule("harbor-lint:invalid-task-config", Reason.MALFORMED, E, E, "Mend task.toml until Harbor's schema accepts it."),
     Rule("harbor-lint:compose-privileged", Reason.LINT, E, E, "Do without privileges over the machine that runs the task."),
@@ -237,6 +254,7 @@ RULES: tuple[Rule, ...] = (
     *_DOCKERFILE,
     *_STATIC,
     *_LINT,
+    *_ASSETS,
     *_IMAGE,
     *_TRIALS,
     *_STATE,

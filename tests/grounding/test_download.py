@@ -1,0 +1,132 @@
+import io
+import socket
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from skill2env.errors import Boundary, InfraError
+from skill2env.grounding.download import Downloader, DownloadLimits
+from skill2env.grounding.faults import AssetFault, NotHad
+from skill2env.records import digest_bytes
+from skill2env.sandbox.egress import Egress
+
+TABLE = b"month,total\n2024-01,10\n"
+LIMITS = DownloadLimits(max_bytes=2000, timeout_sec=5, idle_sec=3, pause_sec=0.01)
+
+
+def fetch(web: Any, url: str, *, rules: Egress | None = None, **limits: Any) -> tuple[bytes, Any]:
+    waits: list[float] = []
+    loader = Downloader(rules or Egress.public([web.host]), replace(LIMITS, **limits), sleep=waits.append)
+    target = io.BytesIO(b"left over")
+    got = loader.fetch(url, target)
+    return target.getvalue(), got
+
+
+def test_a_file_byte_for_byte(web: Any) -> None:
+    data, got = fetch(web, web.url("/data/table.csv"))
+    assert data == TABLE
+    assert (got.sha256, got.size, got.address) == (
+        digest_bytes(TABLE),
+        len(TABLE),
+        web.url("/data/table.csv"),
+    )
+
+
+def test_redirects_are_followed_to_what_is_allowed(web: Any) -> None:
+    data, got = fetch(web, web.url("/to//data/table.csv"))
+    assert data == TABLE
+    assert got.address == web.url("/data/table.csv")
+
+
+@pytest.mark.parametrize(
+    ("path", "fault", "words"),
+    [
+        ("/none", AssetFault.MISSING, "answers 404"),
+        ("/cut", AssetFault.TRUNCATED, "ended too early"),
+        ("/broken", AssetFault.SERVER, "answers 503"),
+        ("/data/big.bin", AssetFault.TOO_LARGE, "more than 2,000 bytes"),
+        ("/long", AssetFault.TOO_LARGE, "more than 2,000 bytes"),
+        ("/page", AssetFault.WEB_PAGE, "shows a web page"),
+        ("/circle", AssetFault.REDIRECTS, "more than 5 times"),
+        ("/lost", AssetFault.REDIRECTS, "without saying where to"),
+        ("/to/http://10.1.2.3/x", AssetFault.ADDRESS, "no https address"),
+        ("/to/https://10.1.2.3/x", AssetFault.ADDRESS, "private network"),
+        ("/to/https://169.254.169.254/latest/meta-data", AssetFault.ADDRESS, "private network"),
+        ("/to/https://[::1]:8443/x", AssetFault.ADDRESS, "private network"),
+        ("/to/https://2130706433/x", AssetFault.ADDRESS, "private network"),
+        ("/to/file:///etc/passwd", AssetFault.ADDRESS, "no https address"),
+        ("/to/https://a:b@example.org/x", AssetFault.ADDRESS, "a login"),
+    ],
+)
+def test_each_fault_has_its_name(web: Any, path: str, fault: AssetFault, words: str) -> None:
+    with pytest.raises(NotHad, match=words) as caught:
+        fetch(web, web.url(path))
+    assert caught.value.fault is fault
+
+
+def test_slow_and_silent_servers(web: Any) -> None:
+    with pytest.raises(NotHad, match="longer than its time limit") as caught:
+        fetch(web, web.url("/slow"), timeout_sec=0.3)
+    assert caught.value.fault is AssetFault.SLOW
+    with pytest.raises(NotHad, match="was silent") as caught:
+        fetch(web, web.url("/silent"), idle_sec=0.2)
+    assert caught.value.fault is AssetFault.SLOW
+    assert web.asked == ["/slow", "/silent"], "what is slow is not tried again"
+
+
+def test_broken_downloads_are_tried_again_and_no_more_than_said(web: Any) -> None:
+    web.failures_left = 2
+    data, _ = fetch(web, web.url("/flaky"))
+    assert data == TABLE, "nothing of the broken tries is left"
+    with pytest.raises(NotHad):
+        fetch(web, web.url("/cut"))
+    assert web.asked.count("/flaky") == 3
+    assert web.asked.count("/cut") == 3
+
+
+def test_without_an_allowance_this_machine_is_never_asked(web: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for rules in (Egress.public(), Egress.allowlist(["127.0.0.1"])):
+        with pytest.raises(NotHad, match="no https address"):
+            fetch(web, web.url("/data/table.csv"), rules=rules)
+    with pytest.raises(NotHad, match="private network"):
+        fetch(web, f"https://localhost:{web.port}/x", rules=Egress.public())
+    # A public-looking name that leads here, with TLS: refused before anything is sent.
+    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", web.port))]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+    with pytest.raises(NotHad, match="leads to a private address"):
+        fetch(web, f"https://files.example.org:{web.port}/x", rules=Egress.public())
+    assert web.asked == []
+
+
+def test_hosts_that_the_settings_do_not_allow(web: Any) -> None:
+    with pytest.raises(NotHad, match="not among the hosts") as caught:
+        fetch(web, "https://files.example.net/x", rules=Egress.allowlist(["*.example.org"]))
+    assert caught.value.fault is AssetFault.ADDRESS
+
+
+def test_a_name_that_does_not_exist_is_the_authors_fault_and_a_dead_name_service_is_not(
+    web: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(code: int) -> Any:
+        def look(*_: Any, **__: Any) -> Any:
+            raise socket.gaierror(code, "no")
+
+        return look
+
+    monkeypatch.setattr(socket, "getaddrinfo", fail(socket.EAI_NONAME))
+    with pytest.raises(NotHad, match=r"there is no host files\.example\.org"):
+        fetch(web, "https://files.example.org/x", rules=Egress.public())
+    monkeypatch.setattr(socket, "getaddrinfo", fail(socket.EAI_AGAIN))
+    with pytest.raises(InfraError) as caught:
+        fetch(web, "https://files.example.org/x", rules=Egress.public())
+    assert caught.value.boundary is Boundary.NETWORK
+
+
+def test_a_port_where_nobody_listens(web: Any) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with pytest.raises(NotHad, match="does not answer") as caught:
+        fetch(web, f"http://127.0.0.1:{port}/x", rules=Egress.public([f"127.0.0.1:{port}"]))
+    assert caught.value.fault is AssetFault.UNREACHABLE
