@@ -10,10 +10,19 @@ from pathlib import Path
 from typing import Any
 
 from skill2env import __version__
-from skill2env.authors.protocol import identity_for
+from skill2env.authors.protocol import identity_for, keys_of
 from skill2env.create import CreateRejected, FolderCache, Host, create
 from skill2env.create.freeze import scan
-from skill2env.records import Candidate, Skipped, TaskContract, Verdict, VerdictStatus, digest_of
+from skill2env.credentials import credential_found
+from skill2env.records import (
+    Candidate,
+    Skipped,
+    TaskContract,
+    Verdict,
+    VerdictStatus,
+    canonical_json,
+    digest_of,
+)
 from skill2env.sandbox.catalog import lookup
 from skill2env.store.files import move_into_place
 from skill2env.verify.gate import GateContext, Level
@@ -64,6 +73,9 @@ def judge(batch: Batch, item: ItemWork) -> Verdict:
     """
     candidate = item.candidate
     assert candidate is not None
+    leaked = _leaked(batch, item, candidate.path, candidate.contract)
+    if leaked is not None:
+        return leaked
     inputs = _check_inputs(batch, candidate.path, candidate.contract) | {"sandbox": batch.parts.degraded}
     kept = batch.recall("verify", item.subject, inputs)
     if kept is not None:
@@ -80,6 +92,12 @@ def judge(batch: Batch, item: ItemWork) -> Verdict:
         return verdict
     batch.ledger.store("verify", item.subject, inputs, verdict.model_dump(mode="json"))
     return _with_origins(verdict, candidate)
+
+
+def _leaked(batch: Batch, item: ItemWork, task_dir: Path, contract: TaskContract) -> Verdict | None:
+    """The rejection of a task that holds a key of its author; looked for each time, since keys are not remembered."""
+    texts = {"contract.json": canonical_json(contract), "the workflow": canonical_json(item.spec)}
+    return credential_found(task_dir, texts, keys_of(batch.author))
 
 
 def _with_origins(verdict: Verdict, candidate: Candidate) -> Verdict:
@@ -123,6 +141,9 @@ class _Remembered:
     """Feedback about the last verdict, without and with the verifier's own output."""
 
     def __call__(self, task_dir: Path, contract: TaskContract) -> Verdict:
+        leaked = _leaked(self.batch, self.item, task_dir, contract)
+        if leaked is not None:
+            return leaked
         inputs = _check_inputs(self.batch, task_dir, contract)
         kept = self.batch.ledger.lookup(self.name, self.item.subject, inputs).result
         if kept is not None:

@@ -70,6 +70,8 @@ class AgentAuthor:
     determines: Mapping[str, str] = field(default_factory=dict[str, str])
     """What else determines output: the image that sessions work in, the agent's own."""
     prices: PriceTable = field(default_factory=PriceTable)
+    held: Callable[[], Mapping[str, str]] = dict
+    """What `keys` answers."""
 
     @property
     def identity(self) -> AuthorIdentity:
@@ -129,6 +131,10 @@ class AgentAuthor:
                 lay_out(taken.files, scratch / "taken", target)
         refused = taken.refusals[0] if taken.refusals else None
         return CreateReply(refused=refused, usage=usage, messages=_messages(report), hosts=report.hosts)
+
+    def keys(self) -> Mapping[str, str]:
+        """See `HoldsKeys.keys`."""
+        return self.held()
 
     def mends_contract(self, skill: Skill, spec: TaskSpec, number: int) -> bool:  # noqa: ARG002
         """Always: an agent reads what was found."""

@@ -1,9 +1,12 @@
 """The authors that are agents: the built-in one, and every one that Harbor knows."""
 
+import os
+import re
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from skill2env.authors.agent import AgentAuthor
@@ -30,6 +33,8 @@ _ON_THE_HOST: dict[str, dict[str, Any]] = {
     "computer-1": {},
 }
 """Agents of Harbor's that call their model from the host, with options under which they end and write true bytes."""
+_CREDENTIAL = re.compile(r"(?i)(?:^|_)(?:api_?key|key|token|secret|password|passwd|credentials?|auth)(?:$|_)")
+_SHORTEST_KEY = 8
 _SILENT = frozenset({"api_base", "key_variable", "prices", "attempts", "stall_sec", "stream"})
 _TOOLS_OFFLINE = ("bash", "read_file", "write_file", "edit_file")
 
@@ -56,9 +61,10 @@ def make_builtin(settings: AuthorSettings) -> AgentAuthor:
     }
     from skill2env.harbor.builtin import BUILTIN_AGENT
 
-    return _author(
+    made = _author(
         "builtin", BUILTIN_AGENT, model.name, settings, {k: v for k, v in options.items() if v != ""}
     )
+    return replace(made, held=lambda: {model.key_name: read_key(model)})
 
 
 def make_harbor_agent(name: str, settings: AuthorSettings) -> AgentAuthor:
@@ -80,6 +86,26 @@ def make_harbor_agent(name: str, settings: AuthorSettings) -> AgentAuthor:
     prebuilt = {"skip_install": True} if settings.agent_dockerfile else {}
     made = _author(name, wanted, settings.model, settings, {**prebuilt, **settings.options})
     return replace(made, base_url=settings.api_base, sandbox=cache(lambda: _with_agent(settings)))
+
+
+def credentials_in(environment: Mapping[str, str], options: Mapping[str, Any]) -> dict[str, str]:
+    """What looks like a credential among the variables of this process and an agent's options, by name.
+
+    Agents of Harbor's take theirs from either, each in its own way, so whatever is called one counts as given.
+    """
+    found = {name: value for name, value in environment.items() if _CREDENTIAL.search(name)}
+    for name, value in options.items():
+        if isinstance(value, Mapping):
+            found |= credentials_in({}, cast("Mapping[str, Any]", value))
+        elif isinstance(value, str) and _CREDENTIAL.search(name):
+            found[name] = value
+    return {name: value for name, value in found.items() if _is_credential(value)}
+
+
+def _is_credential(value: str) -> bool:
+    """Whether a value could be one: not a path, an address, a sentence or a switch."""
+    is_place = value.startswith(("/", "./", "~")) or "://" in value
+    return len(value) >= _SHORTEST_KEY and not is_place and not re.search(r"\s", value)
 
 
 def _prices(model: str, settings: AuthorSettings) -> PriceTable:
@@ -129,6 +155,7 @@ def _author(
     if settings.agent_dockerfile:
         determines["agent_dockerfile"] = _file_digest(settings.agent_dockerfile)
     return AgentAuthor(
+        held=lambda: credentials_in(os.environ, settings.options),
         name=name,
         agent=agent,
         model=model,

@@ -13,6 +13,7 @@ Workspace of each phase::
     feedback/ REPAIR only: what the verifier printed
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -211,6 +212,20 @@ class MendsContracts(Protocol):
     def mends_contract(self, skill: Skill, spec: TaskSpec, number: int) -> bool:
         """Whether mending session `number` (1, 2 ...) of a task can be held."""
         ...
+
+
+@runtime_checkable
+class HoldsKeys(Protocol):
+    """An author that was given credentials."""
+
+    def keys(self) -> Mapping[str, str]:
+        """What they are called -> their values. Read when it is asked for, and never stored."""
+        ...
+
+
+def keys_of(author: Author) -> Mapping[str, str]:
+    """Credentials that `author` was given; empty for authors without any."""
+    return author.keys() if isinstance(author, HoldsKeys) else {}
 
 
 def mends_contract(author: Author, skill: Skill, spec: TaskSpec, number: int) -> bool:

@@ -13,6 +13,7 @@ from skill2env.authors.protocol import (
     PlanReply,
     PlanRequest,
     identity_for,
+    keys_of,
     mends_contract,
 )
 from skill2env.authors.protocol import pinned_axes as pinned_axes_of
@@ -67,6 +68,10 @@ class RecordingAuthor:
     def mends_contract(self, skill: Skill, spec: TaskSpec, number: int) -> bool:
         """The inner author's."""
         return mends_contract(self.inner, skill, spec, number)
+
+    def keys(self) -> Mapping[str, str]:
+        """The inner author's."""
+        return keys_of(self.inner)
 
     def plan(self, request: PlanRequest) -> PlanReply:
         """Plan, and store the answer as it came."""

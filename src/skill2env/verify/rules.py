@@ -236,6 +236,7 @@ _ASSETS = (
     Rule("asset-digest", Reason.ASSET_CHANGED, E, E, "Pin the address to a revision and state that file's digest, or leave the digest out."),
     Rule("asset-differs", Reason.ASSET_CHANGED, E, E, "Leave the file to the host, or store exactly what the address serves."),
     Rule("asset-licence", Reason.ASSET_REFUSED, E, E, "Choose a file under allowed terms and give licence_url, or write one yourself."),
+    Rule("author-credential", Reason.AUTHOR_CREDENTIAL, E, E, "Revoke the key, and use an author that keeps it out of the sandbox (`builtin`)."),
     Rule("origin-undeclared", Reason.ASSET_REFUSED, W, W, "Declare it in contract.json as an asset, or under `generated` with the script that made it."),
 )
 

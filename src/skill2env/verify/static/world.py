@@ -87,7 +87,7 @@ def _texts(path: str, data: bytes, depth: int = 0) -> Iterator[Shown]:
         if text:
             yield Shown(path, text)
         return
-    for name, member in _members(path, data) if depth < 2 else ():
+    for name, member in members(path, data) if depth < 2 else ():
         yield from _texts(f"{path}!{name}", member, depth + 1)
     if depth == 0 and data[:16] == b"SQLite format 3\0":
         yield Shown(path, data.decode("utf-8", errors="replace"))
@@ -95,7 +95,8 @@ def _texts(path: str, data: bytes, depth: int = 0) -> Iterator[Shown]:
         yield Shown(path, data.decode("latin-1"))
 
 
-def _members(path: str, data: bytes) -> Iterator[tuple[str, bytes]]:
+def members(path: str, data: bytes) -> Iterator[tuple[str, bytes]]:
+    """Name and content of what an archive or a compressed file holds; bounded, and nothing for other data."""
     try:
         if zipfile.is_zipfile(io.BytesIO(data)):
             with zipfile.ZipFile(io.BytesIO(data)) as archive:

@@ -1,0 +1,75 @@
+"""A whole compilation whose world holds a public file, in a real sandbox."""
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from skill2env import wiring
+from skill2env.authors import demo
+from skill2env.authors.protocol import CreateRequest
+from skill2env.authors.scripted import Files, ScriptedAuthor
+from skill2env.batch import BatchOutcome, compile_batch
+from skill2env.config import load_config
+from skill2env.records import Phase
+
+pytestmark = pytest.mark.sandbox
+SKILL = """---
+name: cafe
+description: Use this when a ledger has to be added up by hand.
+license: MIT
+---
+# Cafe
+Add up every account of the ledger and leave out the lines that were voided. Check the total against the month before.
+"""
+
+
+def test_a_world_with_a_public_file(
+    web: Any, base_image: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del base_image
+
+    def contract(request: CreateRequest) -> Files:
+        files = dict(demo.files(request))
+        asset = {
+            "what": "monthly totals", "url": web.url("/data/table.csv"), "licence": "MIT",
+            "licence_url": web.url("/LICENSE"), "paths": ["environment/app/in/months.csv"],
+        }  # fmt: skip
+        told = json.loads(str(files["contract.json"])) | {"assets": [asset]}
+        return files | {"contract.json": json.dumps(told), "environment/app/in/logo.bin": b"\0\1\2"}
+
+    author = ScriptedAuthor(
+        steps={(Phase.CONTRACT, 0): contract, (Phase.SOLUTION, 0): demo.files}, label=web.host
+    )
+    monkeypatch.setattr(wiring, "_make_author", lambda *_: author)
+    monkeypatch.setattr("skill2env.grounding.settings.cache_home", lambda: tmp_path / "cache")
+    (tmp_path / "skills/cafe").mkdir(parents=True)
+    (tmp_path / "skills/cafe/SKILL.md").write_text(SKILL)
+
+    def made(name: str, **flags: Any) -> BatchOutcome:
+        flags |= {"assets.private_hosts": [web.host], "sandbox.allow_degraded": True}
+        return compile_batch(
+            [tmp_path / "skills"],
+            out=tmp_path / name,
+            run=tmp_path / f"{name}-run",
+            config=load_config(None, flags),
+        )
+
+    assert made("one").document()["counts"]["published"] == 1
+    (entry,) = map(json.loads, (tmp_path / "one/manifest.jsonl").read_text().splitlines())
+    assert entry["findings"] == ["origin-undeclared"]
+    assert "assets" in entry["gates"]
+    task = tmp_path / "one" / entry["folder"]
+    assert (task / "environment/app/in/months.csv").read_bytes() == b"month,total\n2024-01,10\n"
+    facts = tomllib.loads((task / "task.toml").read_text())["metadata"]["skill2env"]
+    assert facts["assets"][0]["licence_used"] == "MIT"
+    assert (
+        (tmp_path / "one/LICENSES" / entry["assets"][0] / "LICENSE.txt").read_text().startswith("MIT License")
+    )
+    asked = len(web.asked)
+    assert made("two", **{"assets.download": False}).document()["counts"]["published"] == 1
+    assert len(web.asked) == asked, "a rerun elsewhere needs no network"
+    for path in ("manifest.jsonl", f"{entry['folder']}/task.toml"):
+        assert (tmp_path / "one" / path).read_bytes() == (tmp_path / "two" / path).read_bytes()
