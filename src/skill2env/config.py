@@ -70,6 +70,8 @@ class AuthorConfig(Part):
     """Network of authoring sessions, through the logged proxy. Tasks never have one."""
     hosts: tuple[str, ...] = ()
     """Hosts that an ``allowlist`` opens."""
+    requests_at_once: int = Field(default=8, ge=1, le=1024)
+    """Requests to one endpoint at once, however many workers there are; for ``harbor:NAME`` sessions at once."""
     timeout_sec: float = Field(default=3600, gt=0)
     """Longest authoring session, seconds."""
     agent_dockerfile: Path | None = None

@@ -107,12 +107,13 @@ def estimate(paths: Sequence[Path], *, run: Path, config: RunConfig) -> Estimate
     prices = PriceTable.of(config.author.prices)
     price = prices.find(model_settings(config.author.model).name)
     total = sum(tokens.values(), TokenUsage())
+    requests = round(len(skills) * sum(count * shapes[phase].turns for phase, count in counts.items()))
     return Estimate(
         skills=len(skills),
         left_out=left_out,
         sessions={phase.value: count * len(skills) for phase, count in counts.items()},
         tokens={phase.value: used for phase, used in tokens.items()},
-        micro_dollars=None if price is None else price.micro_dollars(total),
+        micro_dollars=None if price is None else price.of_sum(total, requests),
         measured={phase.value: shapes[phase].measured for phase in counts},
     )
 

@@ -407,6 +407,8 @@ class Usage(Record):
     micro_dollars: int | None = 0
     """None when the price is unknown."""
     turns: int = 0
+    estimated: bool = False
+    """Some of the tokens were estimated: the endpoint gave no counts, or a reply broke off that is billed."""
 
 
 class AuthorIdentity(Record):

@@ -391,6 +391,7 @@ def _make_author(config: RunConfig) -> Author:
         network=config.author.network,
         hosts=config.author.hosts,
         timeout_sec=config.author.timeout_sec,
+        requests_at_once=config.author.requests_at_once,
         agent_dockerfile=config.author.agent_dockerfile,
         options=config.author.options,
     )

@@ -258,3 +258,31 @@ def test_tools_on_odd_input(solve: Callable[..., tuple[TrialOutcome, Any]]) -> N
     assert "Only http" in said[12][1]
     assert "Not fetched" in said[13][0]
     assert said[14] == ["started\n[exit code 0]"]
+
+
+def test_replies_that_broke_off_are_paid_and_end_a_session_that_has_no_more(
+    tmp_path: Path, solve: Callable[..., tuple[TrialOutcome, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("skill2env.llm.retrying.FIRST_WAIT_SEC", 0.01)
+    prices = tmp_path / "prices.toml"
+    prices.write_text("[scripted]\ninput = 2\noutput = 10\n")
+    counted = tuple(item.model_copy(update={"input_tokens": 1000, "output_tokens": 100}) for item in SOLUTION)
+    once = ScriptedFault(kind=Fault.CUT, reply=1)
+    with scripted_server(script(*counted, faults=(once,))) as server:
+        outcome, told = solve(server, prices=str(prices))
+    assert outcome.reward().metrics == FULL
+    assert told["cost_usd"] > 0.0151, "five replies, and what broke off"
+    assert told["metadata"]["tokens_estimated"]
+    report = read_report(outcome)
+    assert report.estimated
+    assert report.input_tokens > 5000
+    always = tuple(ScriptedFault(kind=Fault.CUT, reply=number, times=99) for number in range(1, 5))
+    with scripted_server(script(*counted, faults=always)) as server:
+        outcome, told = solve(
+            server, task=outcome.folder.parent.parent / "task", prices=str(prices), max_usd=0.012, attempts=50,
+            max_output_tokens=500,
+        )  # fmt: skip
+    assert outcome.failure is None
+    assert told["metadata"]["stop"] == "money"
+    assert 0.006 < told["cost_usd"] <= 0.012
+    assert 3 < len(server.requests) < 20

@@ -230,3 +230,62 @@ def test_a_dialogue_that_no_scenario_knows() -> None:
         ask(settings_for(server, ApiFormat.OPENAI_CHAT, True), Turn(Role.USER, "Something else."))
     assert caught.value.fault is ProviderFault.BAD_REQUEST
     assert "no scenario" in caught.value.message
+
+
+@each_format
+def test_a_reply_that_broke_off_is_noted_as_lost(api: ApiFormat, stream: bool) -> None:
+    async def run(settings: ModelSettings) -> RetryingModel:
+        model = RetryingModel(make_model(settings), attempts=2, sleep=no_sleep)
+        await model.complete(ASKED, [BASH])
+        await model.close()
+        return model
+
+    with scripted_server(script(SAYING, faults=(ScriptedFault(kind=Fault.CUT),))) as server:
+        model = asyncio.run(run(settings_for(server, api, stream)))
+    (lost,) = model.lost
+    assert 20 < lost.usage.input < 400
+    assert lost.counted == (api is ApiFormat.ANTHROPIC and stream)
+    assert (lost.usage.output > 0) == stream, "what had come is counted where it was seen"
+
+
+@each_format
+def test_nothing_is_lost_when_no_reply_had_begun(api: ApiFormat, stream: bool) -> None:
+    async def run(settings: ModelSettings) -> RetryingModel:
+        model = RetryingModel(make_model(settings), attempts=3, sleep=no_sleep)
+        await model.complete(ASKED, [BASH])
+        await model.close()
+        return model
+
+    faults = (ScriptedFault(kind=Fault.RATE_LIMIT), ScriptedFault(kind=Fault.SERVER))
+    with scripted_server(script(SAYING, faults=faults)) as server:
+        assert asyncio.run(run(settings_for(server, api, stream))).lost == []
+
+
+@pytest.mark.parametrize("api", ApiFormat)
+def test_a_time_limit_amid_a_reply_loses_it(api: ApiFormat) -> None:
+    async def run(settings: ModelSettings) -> RetryingModel:
+        model = RetryingModel(make_model(settings), attempts=2)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(model.complete(ASKED, [BASH]), 1.7)
+        await model.close()
+        return model
+
+    with scripted_server(script(SAYING, faults=(ScriptedFault(kind=Fault.SLOW),))) as server:
+        model = asyncio.run(run(settings_for(server, api, True)))
+    (lost,) = model.lost
+    assert lost.usage.input > 20
+
+
+@pytest.mark.parametrize("api", ApiFormat)
+def test_a_stall_amid_a_reply_loses_it(api: ApiFormat) -> None:
+    async def run(settings: ModelSettings) -> RetryingModel:
+        model = RetryingModel(make_model(settings), attempts=1)
+        with pytest.raises(ProviderError) as caught:
+            await model.complete(ASKED, [BASH])
+        assert caught.value.fault is ProviderFault.STALLED
+        await model.close()
+        return model
+
+    with scripted_server(script(SAYING, faults=(ScriptedFault(kind=Fault.SLOW),))) as server:
+        model = asyncio.run(run(settings_for(server, api, True, stall_sec=0.2)))
+    assert len(model.lost) == 1

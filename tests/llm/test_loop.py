@@ -12,6 +12,7 @@ from skill2env.llm.compaction import Compactor, shortened
 from skill2env.llm.dialogue import (
     Completion,
     Finish,
+    Lost,
     Role,
     TokenUsage,
     ToolCall,
@@ -49,6 +50,7 @@ class Model:
     asked: list[list[Turn]] = field(default_factory=list)
     summaries: int = 0
     name: str = "memory"
+    lost: list[Lost] = field(default_factory=list)
 
     async def complete(self, turns: Sequence[Turn], tools: Sequence[ToolSpec] = ()) -> Completion:
         well_formed(turns)
@@ -217,3 +219,30 @@ def test_counts_of_the_endpoint_are_learned() -> None:
 def test_shortened(size: int) -> None:
     text = "a" * size
     assert shortened(text, 10) == text if size <= 10 else "left out" in shortened(text, 10)
+
+
+def test_what_broke_off_is_billed_and_counts_against_the_money() -> None:
+    class Breaking(Model):
+        async def complete(self, turns: Sequence[Turn], tools: Sequence[ToolSpec] = ()) -> Completion:
+            self.lost.append(Lost(TokenUsage(1000, 50), counted=True))
+            if len(self.asked) == 2:
+                raise ProviderError(ProviderFault.CUT, "broke off")
+            return await super().complete(turns, tools)
+
+    model = Breaking([echo("x")])
+    session = Session([Turn(Role.USER, "Task.")])
+    loop = AgentLoop(model, Tools(), affords=lambda done, _: done.usage.output < 165)
+    asyncio.run(loop.run(session))
+    assert session.stop is Stop.MONEY, "no failure of the endpoint: what was left is used up"
+    assert session.usage.output == 2 * 10 + 3 * 50
+    assert len(session.requests) == 5
+    assert session.estimated
+    assert model.lost == []
+    with pytest.raises(ProviderError):
+        asyncio.run(AgentLoop(Breaking([echo("x")]), Tools()).run(Session([Turn(Role.USER, "Task.")])))
+
+
+def test_estimates_of_what_broke_off_follow_the_endpoints_measure() -> None:
+    model = Model([done()], lost=[Lost(TokenUsage(100, 10)), Lost(TokenUsage(7, 3), counted=True)])
+    session = run(model, Tools(), compactor=Compactor(factor=1.5))
+    assert session.requests[1:] == [TokenUsage(150, 15), TokenUsage(7, 3)]

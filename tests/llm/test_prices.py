@@ -65,3 +65,38 @@ def test_money_is_never_rounded_down(given_tokens: int, written: int, cached: in
     usage = TokenUsage(given_tokens + cached, written, cached)
     exact = given_tokens * 15 + written * 60 + cached * 7.5
     assert 0 <= price.micro_dollars(usage) - exact / 100 < 1.0001
+
+
+def test_long_requests_have_their_own_price() -> None:
+    price = PriceTable().find("gemini-2.5-pro")
+    assert price is not None
+    short, long = TokenUsage(200_000, 1000), TokenUsage(200_001, 1000, cached=100_000)
+    assert price.micro_dollars(short) == 250_000 + 10_000
+    assert (
+        price.micro_dollars(long) == 250_003 + 25_000 + 15_000
+    )  # 100,001 at 2.5, 100,000 at 0.25, 1,000 at 15
+    assert price.total([short, short, long]) == 2 * 260_000 + 290_003
+    assert price.total([]) == 0
+
+
+def test_a_sum_is_priced_as_if_all_requests_were_alike() -> None:
+    price = Price(1, 4, long=((1000, Price(2, 8)),))
+    assert price.of_sum(TokenUsage(4000, 10), 8) == 4040
+    assert price.of_sum(TokenUsage(9000, 10), 8) == 18_080
+    assert price.of_sum(TokenUsage(9000, 10), 0) == 9040, "nobody knows"
+
+
+def test_long_prices_of_ones_own(tmp_path: Path) -> None:
+    file = tmp_path / "prices.toml"
+    file.write_text("[m]\ninput = 1\noutput = 4\nlong_from = 1000\nlong_input = 2\nlong_output = 8\n")
+    assert PriceTable.load(file).find("m") == Price(1, 4, long=((1000, Price(2, 8)),))
+    file.write_text("[m]\ninput = 1\noutput = 4\nlong_from = 1000\n")
+    with pytest.raises(UserError, match="long_input, long_output"):
+        PriceTable.load(file)
+
+
+@given(st.lists(st.builds(TokenUsage, COUNTS, COUNTS), max_size=5))
+def test_a_total_is_never_less_than_by_the_lower_price(requests: list[TokenUsage]) -> None:
+    low, high = Price(1, 4), Price(2, 8)
+    price = Price(1, 4, long=((200_000, high),))
+    assert low.total(requests) <= price.total(requests) <= high.total(requests)

@@ -8,7 +8,7 @@ done.
 import math
 import shutil
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ from skill2env.harbor.session import AgentReport, Failed, artifact_failed, read_
 from skill2env.harbor.trial import run_trial
 from skill2env.llm.dialogue import TokenUsage
 from skill2env.llm.prices import PriceTable
+from skill2env.llm.throttle import Throttle
 from skill2env.records import AuthorIdentity, Skill, Skipped, SkipReason, TaskSpec, Usage, digest_of
 from skill2env.sandbox.identity import current_identity
 from skill2env.sandbox.scratch import Corner
@@ -70,6 +71,8 @@ class AgentAuthor:
     determines: Mapping[str, str] = field(default_factory=dict[str, str])
     """What else determines output: the image that sessions work in, the agent's own."""
     prices: PriceTable = field(default_factory=PriceTable)
+    throttle: Throttle | None = None
+    """Limits sessions at once; None where the agent limits its requests itself."""
     held: Callable[[], Mapping[str, str]] = dict
     """What `keys` answers."""
 
@@ -149,7 +152,7 @@ class AgentAuthor:
         if allowance is not None and self.name == BUILTIN:
             options["max_usd"] = allowance.micro_dollars / 1e6
         try:
-            outcome = run_trial(
+            outcome = self._run(
                 task,
                 self.agent,
                 environment=self.sandbox(),
@@ -160,21 +163,31 @@ class AgentAuthor:
                 base_url=self.base_url,
             )
         except InfraError as error:
-            used = self._bill(TokenUsage(*usage_so_far(trials)), None, 0)
+            counted, told = usage_so_far(trials)
+            used = self._bill(TokenUsage(*counted), told, 0)
             raise AuthorFailed(
                 error.boundary, error.message, usage=used, transient=error.transient, hint=error.hint
             ) from error
         report = read_report(outcome)
         tokens = TokenUsage(report.input_tokens, report.output_tokens, report.cached_tokens)
-        return outcome, report, self._bill(tokens, report.cost_usd, report.turns)
+        used = self._bill(tokens, report.cost_usd, report.turns)
+        return outcome, report, used.model_copy(update={"estimated": report.estimated})
+
+    def _run(self, *arguments: Any, **settings: Any) -> TrialOutcome:
+        with self.throttle.held() if self.throttle else nullcontext():
+            return run_trial(*arguments, **settings)
 
     def _bill(self, tokens: TokenUsage, told_usd: float | None, turns: int) -> Usage:
         """Cost by the price table, else as the agent says; one that says 0 for tokens that it used knows none."""
         used = bool(tokens.input or tokens.output)
         price = self.prices.find(self.model)
         cost: int | None = None
-        if price is not None:
-            cost = price.micro_dollars(tokens)
+        if price is not None and self.name == BUILTIN and told_usd is not None:
+            cost = round(told_usd * 1e6)  # by the same prices, request by request
+        elif price is not None:
+            cost = price.of_sum(tokens, turns)
+            if price.long:  # a sum does not tell how many requests were long
+                cost = max(cost, math.ceil((told_usd or 0) * 1e6))
         elif told_usd or not used:
             cost = math.ceil((told_usd or 0) * 1e6)
         return Usage(

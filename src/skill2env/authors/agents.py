@@ -16,6 +16,7 @@ from skill2env.errors import UserError
 from skill2env.harbor.sandboxes import SandboxChoice, choose_sandbox
 from skill2env.llm.prices import PriceTable
 from skill2env.llm.settings import check_address, model_settings, read_key
+from skill2env.llm.throttle import throttle_of
 from skill2env.records import digest_bytes
 from skill2env.sandbox.base_store import recipe_digest
 from skill2env.sandbox.catalog import DEFAULT_BASE
@@ -35,7 +36,7 @@ _ON_THE_HOST: dict[str, dict[str, Any]] = {
 """Agents of Harbor's that call their model from the host, with options under which they end and write true bytes."""
 _CREDENTIAL = re.compile(r"(?i)(?:^|_)(?:api_?key|key|token|secret|password|passwd|credentials?|auth)(?:$|_)")
 _SHORTEST_KEY = 8
-_SILENT = frozenset({"api_base", "key_variable", "prices", "attempts", "stall_sec", "stream"})
+_SILENT = frozenset({"api_base", "key_variable", "prices", "attempts", "stall_sec", "stream", "at_once"})
 _TOOLS_OFFLINE = ("bash", "read_file", "write_file", "edit_file")
 
 
@@ -56,6 +57,7 @@ def make_builtin(settings: AuthorSettings) -> AgentAuthor:
         "api_base": settings.api_base,
         "key_variable": settings.key_variable,
         "prices": str(settings.prices) if settings.prices else "",
+        "at_once": settings.requests_at_once,
         **({"tools": _TOOLS_OFFLINE} if settings.network == "no-network" else {}),
         **settings.options,
     }
@@ -64,7 +66,7 @@ def make_builtin(settings: AuthorSettings) -> AgentAuthor:
     made = _author(
         "builtin", BUILTIN_AGENT, model.name, settings, {k: v for k, v in options.items() if v != ""}
     )
-    return replace(made, held=lambda: {model.key_name: read_key(model)})
+    return replace(made, throttle=None, held=lambda: {model.key_name: read_key(model)})
 
 
 def make_harbor_agent(name: str, settings: AuthorSettings) -> AgentAuthor:
@@ -166,6 +168,7 @@ def _author(
         determines=determines,
         room=Room(timeout_sec=settings.timeout_sec, network=settings.network, hosts=settings.hosts),
         prices=_prices(model, settings),
+        throttle=throttle_of(settings.api_base or f"public {agent}", settings.requests_at_once),
     )
 
 

@@ -48,6 +48,8 @@ class AuthorSettings:
     """For ``allowlist``."""
     timeout_sec: float = 3600
     """Longest session."""
+    requests_at_once: int = 8
+    """Requests to one endpoint at once."""
     agent_dockerfile: Path | None = None
     """Dockerfile that puts an agent on top of the session's image, for agents that run inside."""
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])

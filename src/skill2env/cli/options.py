@@ -33,6 +33,9 @@ AuthorNetwork = Annotated[
         help="Network of authoring sessions: 'no-network', 'public', 'allowlist'.", show_default="no-network"
     ),
 ]
+RequestsAtOnce = Annotated[
+    int | None, typer.Option(help="Requests to one endpoint at once, of all workers.", show_default="8")
+]
 Workflows = Annotated[int | None, typer.Option(help="Workflows asked for per skill.", show_default="3")]
 Variants = Annotated[int | None, typer.Option(help="Tasks per workflow.", show_default="1")]
 Solution = Annotated[
@@ -69,7 +72,8 @@ def author_flags(
     prices: Path | None,
     author_network: str | None,
     agent_dockerfile: Path | None,
-) -> dict[str, str | None]:
+    requests_at_once: int | None,
+) -> dict[str, str | int | None]:
     """Flags about an author's model as `load_config` takes them."""
     return {
         "author.model": model,
@@ -77,5 +81,6 @@ def author_flags(
         "author.api_base": api_base,
         "author.prices": str(prices.absolute()) if prices else None,
         "author.network": author_network,
+        "author.requests_at_once": requests_at_once,
         "author.agent_dockerfile": str(agent_dockerfile.absolute()) if agent_dockerfile else None,
     }

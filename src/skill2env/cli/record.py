@@ -26,6 +26,7 @@ def record(
     prices: options.Prices = None,
     agent_dockerfile: options.AgentDockerfile = None,
     author_network: options.AuthorNetwork = None,
+    requests_at_once: options.RequestsAtOnce = None,
     out: Annotated[
         Path | None, typer.Option(help="Dataset folder for what is accepted.", show_default="TO-dataset")
     ] = None,
@@ -70,6 +71,7 @@ def record(
             prices=prices,
             author_network=author_network,
             agent_dockerfile=agent_dockerfile,
+            requests_at_once=requests_at_once,
         ),
         "plan.workflows": workflows,
         "plan.variants": variants,

@@ -34,7 +34,7 @@ def to_trajectory(
         }
         for tool in tools
     ]
-    cost = None if price is None else price.micro_dollars(session.usage) / 1e6
+    cost = None if price is None else price.total(session.requests) / 1e6
     return Trajectory(
         session_id=session_id or None,
         agent=Agent(name=agent, version=version, model_name=model, tool_definitions=definitions),

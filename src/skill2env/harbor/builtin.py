@@ -37,12 +37,13 @@ from skill2env.errors import UserError
 from skill2env.harbor.atif import to_trajectory
 from skill2env.harbor.tools import TOOL_NAMES, EnvironmentTools
 from skill2env.llm.compaction import Compactor
-from skill2env.llm.dialogue import Role, TokenUsage, Turn
+from skill2env.llm.dialogue import ChatModel, Role, TokenUsage, Turn
 from skill2env.llm.failures import ProviderError, ProviderFault
 from skill2env.llm.loop import FINISH, Affords, AgentLoop, LoopLimits, Session, Stop
 from skill2env.llm.prices import Price, PriceTable
 from skill2env.llm.retrying import RetryingModel
 from skill2env.llm.settings import ModelSettings, make_model, model_settings
+from skill2env.llm.throttle import DEFAULT_AT_ONCE, throttle_of
 from skill2env.store.files import write_json
 
 BUILTIN_AGENT = "skill2env.harbor.builtin:BuiltinAgent"
@@ -94,6 +95,8 @@ class BuiltinOptions(AgentOptions):
     stream: bool = True
     stall_sec: float = Field(default=180, gt=0)
     """Longest silence of the endpoint."""
+    at_once: int = Field(default=DEFAULT_AT_ONCE, ge=1)
+    """Requests to the endpoint at once, of all sessions in this process."""
     attempts: int = Field(default=6, ge=1)
     """How often one request is sent."""
     prices: str = ""
@@ -142,21 +145,29 @@ class BuiltinAgent(BaseAgent):
         options = self.options
         settings = self._settings()
         prices = PriceTable.of(Path(options.prices) if options.prices else None)
+        session = Session([Turn(Role.SYSTEM, options.rules or _RULES), Turn(Role.USER, instruction)])
+        price = prices.find(settings.name)
+        endpoint = make_model(settings)
+        purse = self._purse(price, endpoint)
         model = RetryingModel(
-            make_model(settings), attempts=settings.attempts, seed=options.seed, told=self._tell_retry
+            endpoint,
+            attempts=settings.attempts,
+            seed=options.seed,
+            told=self._tell_retry,
+            throttle=throttle_of(settings.endpoint, options.at_once),
+            may_repeat=None if purse is None else lambda: purse(session, compactor.size(session.turns)),
         )
         tools = EnvironmentTools(environment, options.tools)
         window = settings.context_tokens or prices.context_tokens(settings.name)
         compactor = Compactor(context_tokens=window, reply_tokens=settings.max_output_tokens)
-        session = Session([Turn(Role.SYSTEM, options.rules or _RULES), Turn(Role.USER, instruction)])
-        books = _Books(self, model, context, prices.find(settings.name), session)
+        books = _Books(self, model, context, price, session)
         loop = AgentLoop(
             model,
             tools,
             limits=LoopLimits(turns=options.max_turns, tokens=options.max_tokens),
             compactor=compactor,
             listener=lambda _: books.write(),
-            affords=self._purse(prices.find(settings.name)),
+            affords=purse,
         )
         try:
             await loop.run(session)
@@ -189,7 +200,7 @@ class BuiltinAgent(BaseAgent):
             attempts=options.attempts,
         )
 
-    def _purse(self, price: Price | None) -> Affords | None:
+    def _purse(self, price: Price | None, model: ChatModel) -> Affords | None:
         """Whether one more request fits into what the session may cost, if its reply is as long as it may be."""
         limit = math.floor(self.options.max_usd * 1e6)
         if not limit:
@@ -200,7 +211,12 @@ class BuiltinAgent(BaseAgent):
                 hint="give its price in a TOML file with --prices",
             )
         longest = self.options.max_output_tokens
-        return lambda used, upcoming: price.micro_dollars(used + TokenUsage(upcoming, longest)) <= limit
+
+        def affords(session: Session, upcoming: int) -> bool:
+            unbilled = (lost.usage for lost in model.lost)
+            return price.total((*session.requests, *unbilled, TokenUsage(upcoming, longest))) <= limit
+
+        return affords
 
     def _tell_retry(self, error: ProviderError, attempt: int, wait: float) -> None:
         self.logger.warning(f"{error.message}; attempt {attempt + 1} in {wait:.1f} s")
@@ -228,7 +244,7 @@ class _Books:
         """Bring Harbor's context and the trajectory up to date."""
         session, context, requests = self._session, self._context, self._model.requests
         usage = session.usage
-        cost = None if self._price is None else self._price.micro_dollars(usage) / 1e6
+        cost = None if self._price is None else self._price.total(session.requests) / 1e6
         context.n_input_tokens = usage.input
         context.n_output_tokens = usage.output
         context.n_cache_tokens = usage.cached

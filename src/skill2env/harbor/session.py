@@ -65,6 +65,8 @@ class AgentReport:
     cost_usd: float | None = None
     """As the agent says; None when it knows no price, and 0 from some that know none either."""
     turns: int = 0
+    estimated: bool = False
+    """Some of the tokens were estimated: no counts were given, or replies broke off."""
     stop: str = ""
     """Why the built-in agent ended; empty for others."""
     summary: str = ""
@@ -88,6 +90,7 @@ def read_report(outcome: TrialOutcome) -> AgentReport:
         cached_tokens=_count(told.get("n_cache_tokens")),
         cost_usd=_cost(told.get("cost_usd")),
         turns=_count(turns) or sum(step.get("source") == "agent" for step in steps),
+        estimated=bool(metadata.get("tokens_estimated")),
         stop=str(metadata.get("stop") or ""),
         summary=str(metadata.get("summary") or ""),
         failed=_failed(outcome, metadata),
@@ -114,8 +117,8 @@ def _parsed(line: str) -> object:
         return None
 
 
-def usage_so_far(trials_dir: Path) -> tuple[int, int, int]:
-    """(input, output, cached) tokens of the one trial below a folder, as its trajectory says; else zeros.
+def usage_so_far(trials_dir: Path) -> tuple[tuple[int, int, int], float | None]:
+    """(input, output, cached) tokens and cost of the one trial below a folder, as its trajectory says; else zeros.
 
     For trials that ended without a result: trajectories are written with every turn.
     """
@@ -123,8 +126,8 @@ def usage_so_far(trials_dir: Path) -> tuple[int, int, int]:
         totals = _table(_table(_json(path)).get("final_metrics"))
         names = ("total_prompt_tokens", "total_completion_tokens", "total_cached_tokens")
         given, written, cached = (_count(totals.get(name)) for name in names)
-        return given, written, cached
-    return 0, 0, 0
+        return (given, written, cached), _cost(totals.get("total_cost_usd"))
+    return (0, 0, 0), None
 
 
 def artifact_failed(outcome: TrialOutcome, source: str) -> bool:

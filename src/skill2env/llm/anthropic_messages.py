@@ -19,6 +19,9 @@ _FINISH = {
 }
 
 
+_DELTAS = {"text_delta": "text", "input_json_delta": "partial_json", "thinking_delta": "thinking"}
+
+
 class AnthropicMessages(Endpoint):
     """A `ChatModel` over messages. The standing part of the dialogue is marked for the endpoint's cache."""
 
@@ -29,7 +32,7 @@ class AnthropicMessages(Endpoint):
     async def complete(self, turns: Sequence[Turn], tools: Sequence[ToolSpec] = ()) -> Completion:
         """See `ChatModel.complete`."""
         request = self._request(turns, tools)
-        began = Began()
+        began = self._begin(turns, tools)
         create: Any = self._client.messages.create
         with provider_failures(began=began):
             answer = await create(stream=self._settings.stream, **request)
@@ -97,10 +100,11 @@ async def _collect(stream: AsyncIterator[Any], began: Began) -> Completion:
     async for event in stream:
         began.value = True
         if event.type == "message_start":
-            usage = _usage(event.message.usage)
+            usage = began.usage = _usage(event.message.usage)
         elif event.type == "content_block_start" and event.content_block.type == "tool_use":
             calls[event.index] = [event.content_block.id, event.content_block.name, ""]
         elif event.type == "content_block_delta":
+            began.chars += len(getattr(event.delta, _DELTAS.get(event.delta.type, ""), ""))
             if event.delta.type == "text_delta":
                 texts.append(event.delta.text)
             elif event.delta.type == "input_json_delta":

@@ -14,7 +14,7 @@ from skill2env.llm.dialogue import (
     TokenUsage,
     ToolSpec,
     Turn,
-    estimate_tokens,
+    estimate_request,
     estimate_turn,
 )
 
@@ -30,9 +30,11 @@ _HANDED_OVER = "What you wrote down when the dialogue was shortened:\n\n"
 class Counts(Protocol):
     """What compaction adds to a session's books."""
 
-    usage: TokenUsage
-    estimated: bool
     compactions: int
+
+    def bill(self, usage: TokenUsage, *, estimated: bool = False) -> None:
+        """Count one request."""
+        ...
 
 
 @dataclass(slots=True)
@@ -88,7 +90,7 @@ class Compactor:
         Raises:
             ProviderError: the summary could not be had.
         """
-        overhead = sum(estimate_tokens(f"{tool.name}{tool.description}{tool.parameters}") for tool in tools)
+        overhead = estimate_request((), tools)
         room = int(self.room / self.factor) - overhead
         shown = self._view(turns)
         if _size(shown) <= room:
@@ -123,8 +125,7 @@ class Compactor:
         asked = [*_closed(_tail_within(self._view(turns), room)), Turn(Role.USER, _ASK_SUMMARY)]
         # With the tools, although none shall be called: endpoints refuse dialogues with calls of unknown tools.
         reply = await model.complete(asked, tools)
-        counts.usage += reply.usage
-        counts.estimated |= reply.estimated
+        counts.bill(reply.usage, estimated=reply.estimated)
         self._summary = shortened(reply.text.strip() or "(nothing)", max(2000, room))
         self._dropped = _safe_cut(turns, max(_head(turns), len(turns) - self.keep))
         self._cut_before = max(self._cut_before, self._dropped)

@@ -96,12 +96,27 @@ class Completion:
         return Turn(Role.ASSISTANT, self.text, self.calls)
 
 
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A request whose reply broke off after it had begun: it is billed, and nobody says how much."""
+
+    usage: TokenUsage
+    """What was sent and what had come, estimated from the lengths of the texts."""
+    counted: bool = False
+    """The endpoint had counted the input before it broke off."""
+
+
 class ChatModel(Protocol):
     """A model that continues a dialogue. Safe for concurrent calls within one event loop."""
 
     @property
     def name(self) -> str:
         """The model's name as the endpoint knows it."""
+        ...
+
+    @property
+    def lost(self) -> list[Lost]:
+        """Requests that broke off and that nobody has billed yet; whoever bills one removes it."""
         ...
 
     async def complete(self, turns: Sequence[Turn], tools: Sequence[ToolSpec] = ()) -> Completion:
@@ -130,3 +145,9 @@ def estimate_turn(turn: Turn) -> int:
     """Roughly how many tokens one turn takes, its tool calls and framing included."""
     calls = sum(estimate_tokens(call.name) + estimate_tokens(call.arguments) + 8 for call in turn.calls)
     return estimate_tokens(turn.text) + calls + 4
+
+
+def estimate_request(turns: Sequence[Turn], tools: Sequence[ToolSpec]) -> int:
+    """Roughly how many tokens a request has, with the description of its tools."""
+    told = sum(estimate_tokens(f"{tool.name}{tool.description}{tool.parameters}") for tool in tools)
+    return told + sum(map(estimate_turn, turns))

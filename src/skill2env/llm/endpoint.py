@@ -1,7 +1,10 @@
 """What clients of all formats share: settings, time limits, and giving connections back."""
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
+from skill2env.llm.dialogue import Lost, ToolSpec, Turn, estimate_request
+from skill2env.llm.failures import Began
 from skill2env.llm.settings import ModelSettings
 
 CONNECT_SEC = 20.0
@@ -21,6 +24,16 @@ class Endpoint:
     def __init__(self, settings: ModelSettings, client: Closable) -> None:
         self._settings = settings
         self._library = client
+        self._lost: list[Lost] = []
+
+    @property
+    def lost(self) -> list[Lost]:
+        """See `ChatModel.lost`."""
+        return self._lost
+
+    def _begin(self, turns: Sequence[Turn], tools: Sequence[ToolSpec]) -> Began:
+        """Watch over one request."""
+        return Began(lambda: estimate_request(turns, tools), self._lost)
 
     @property
     def name(self) -> str:

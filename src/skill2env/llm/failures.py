@@ -1,12 +1,13 @@
 """How a model endpoint can fail, told apart by what the failure is and never by words in an agent's output."""
 
 import json
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any
 
 from skill2env.errors import Boundary, InfraError
+from skill2env.llm.dialogue import CHARS_PER_TOKEN, Lost, TokenUsage
 
 
 class ProviderFault(StrEnum):
@@ -103,16 +104,48 @@ def provider_failures(*, began: "Began | None" = None) -> Generator[None]:
     try:
         yield
     except InfraError:
+        _lose(began)
         raise
     except Exception as error:
-        raise classify(error, began=bool(began and began.value)) from error
+        failure = classify(error, began=bool(began and began.value))
+        _lose(began, cut=failure.fault is ProviderFault.CUT)
+        raise failure from error
+    except BaseException:  # a time limit ends the session amid a reply
+        _lose(began)
+        raise
 
 
 class Began:
-    """Whether a reply has begun to arrive."""
+    """How far a reply has come.
 
-    def __init__(self) -> None:
+    Args:
+        sent: estimates the tokens of the request.
+        lost: gets a note when the reply broke off after it had begun.
+    """
+
+    def __init__(self, sent: Callable[[], int], lost: list[Lost]) -> None:
+        self._sent = sent
+        self._lost = lost
         self.value = False
+        """Something has arrived."""
+        self.chars = 0
+        """Characters of the reply that have arrived, hidden reasoning included where it is shown."""
+        self.usage: TokenUsage | None = None
+        """The endpoint's own counts, where it states them before the reply."""
+
+    def note_lost(self) -> None:
+        """The reply will not be finished."""
+        written = -(-self.chars // CHARS_PER_TOKEN)
+        if self.usage is None:
+            self._lost.append(Lost(TokenUsage(self._sent(), written)))
+            return
+        output = max(written, self.usage.output)
+        self._lost.append(Lost(TokenUsage(self.usage.input, output, self.usage.cached), counted=True))
+
+
+def _lose(began: Began | None, *, cut: bool = False) -> None:
+    if began is not None and (began.value or cut):
+        began.note_lost()
 
 
 def classify(error: Exception, *, began: bool = False) -> ProviderError:

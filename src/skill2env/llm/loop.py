@@ -1,6 +1,7 @@
 """An agent: a model, some tools, limits. Knows nothing of where the tools act."""
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -90,8 +91,10 @@ class Session:
     """The dialogue as it really was, compacted or not."""
     usages: dict[int, TokenUsage] = field(default_factory=dict[int, TokenUsage])
     """Index in `turns` of a reply of the model -> its tokens."""
+    requests: list[TokenUsage] = field(default_factory=list[TokenUsage])
+    """Every request that is paid for: replies, compaction, and what broke off."""
     usage: TokenUsage = field(default_factory=TokenUsage)
-    """All requests together, those for compaction included."""
+    """`requests` added up."""
     estimated: bool = False
     """Some token counts were estimated."""
     replies: int = 0
@@ -100,10 +103,16 @@ class Session:
     summary: str = ""
     """What the model said last, about the whole."""
 
+    def bill(self, usage: TokenUsage, *, estimated: bool = False) -> None:
+        """Count one request."""
+        self.requests.append(usage)
+        self.usage += usage
+        self.estimated |= estimated
+
 
 type Listener = Callable[[Session], None]
-type Affords = Callable[[TokenUsage, int], bool]
-"""(tokens used so far, input tokens of the next request) -> whether it may be sent"""
+type Affords = Callable[[Session, int], bool]
+"""(session so far, input tokens of the next request) -> whether it may be sent"""
 
 
 class AgentLoop:
@@ -141,19 +150,25 @@ class AgentLoop:
             if self._limits.tokens and session.usage.input + session.usage.output >= self._limits.tokens:
                 session.stop = Stop.TOKENS
                 break
-            if self._affords is not None and not self._affords(
-                session.usage, self._compactor.size(session.turns)
-            ):
+            if not self._can_pay(session):
                 session.stop = Stop.MONEY
                 break
-            reply = await self._ask(session)
+            try:
+                reply = await self._ask(session)
+            except ProviderError as error:
+                if error.transient and not self._can_pay(session):
+                    session.stop = Stop.MONEY  # broken replies have used up what was left
+                    break
+                raise
             session.replies += 1
             session.usages[len(session.turns)] = reply.usage
             session.turns.append(reply.turn)
-            self._count(session, reply)
             await self._react(session, reply)
             if self._listener is not None:
                 self._listener(session)
+
+    def _can_pay(self, session: Session) -> bool:
+        return self._affords is None or self._affords(session, self._compactor.size(session.turns))
 
     async def _ask(self, session: Session) -> Completion:
         """One reply to the dialogue, shortened when it is too long for the model."""
@@ -161,19 +176,29 @@ class AgentLoop:
             try:
                 turns = await self._compactor.fit(session.turns, self._model, self._specs, session)
                 reply = await self._model.complete(turns, self._specs)
+                session.bill(reply.usage, estimated=reply.estimated)
             except ProviderError as error:
                 # The endpoint counts differently from us; believe it and make the dialogue shorter still.
                 if error.fault is not ProviderFault.CONTEXT or shrunk == 2:
                     raise
                 self._compactor.shrink()
                 continue
+            finally:
+                self._bill_lost(session)
             self._compactor.learn(turns, reply.usage)
             return reply
         raise AssertionError("unreachable")
 
-    def _count(self, session: Session, reply: Completion) -> None:
-        session.usage += reply.usage
-        session.estimated |= reply.estimated
+    def _bill_lost(self, session: Session) -> None:
+        """Count what broke off; an endpoint's tokens are more than our estimates by what was learned so far."""
+        while self._model.lost:
+            lost = self._model.lost.pop(0)
+            factor = 1.0 if lost.counted else self._compactor.factor
+            used = lost.usage
+            session.bill(
+                TokenUsage(math.ceil(used.input * factor), math.ceil(used.output * factor), used.cached),
+                estimated=True,
+            )
 
     async def _react(self, session: Session, reply: Completion) -> None:
         if reply.text.strip():

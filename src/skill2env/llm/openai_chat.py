@@ -32,7 +32,7 @@ class OpenAIChat(Endpoint):
     async def complete(self, turns: Sequence[Turn], tools: Sequence[ToolSpec] = ()) -> Completion:
         """See `ChatModel.complete`."""
         request = self._request(turns, tools)
-        began = Began()
+        began = self._begin(turns, tools)
         if self._settings.stream:
             request |= {"stream": True, "stream_options": {"include_usage": True}}
         create: Any = self._client.chat.completions.create
@@ -137,12 +137,14 @@ async def _collect(stream: AsyncIterator[Any], began: Began) -> Reply:
             reply.usage = _usage(chunk.usage)
         for choice in chunk.choices or ():
             delta = choice.delta
+            began.chars += len(delta.content or "") + len(getattr(delta, "reasoning_content", None) or "")
             reply.text.append(delta.content or "")
             if getattr(delta, "refusal", None):
                 reply.refused = True
                 reply.text.append(delta.refusal)
             for position, piece in enumerate(delta.tool_calls or ()):
                 function = piece.function
+                began.chars += len((function.arguments if function else "") or "")
                 reply.add_call(
                     piece.index if piece.index is not None else position,
                     key=piece.id or "",

@@ -23,7 +23,7 @@ class OpenAIResponses(Endpoint):
     async def complete(self, turns: Sequence[Turn], tools: Sequence[ToolSpec] = ()) -> Completion:
         """See `ChatModel.complete`."""
         request = self._request(turns, tools)
-        began = Began()
+        began = self._begin(turns, tools)
         create: Any = self._client.responses.create
         with provider_failures(began=began):
             answer = await create(stream=self._settings.stream, **request)
@@ -73,6 +73,8 @@ async def _last_state(stream: AsyncIterator[Any], began: Began) -> Any:
     """The response as the closing event states it; the pieces before it say the same and only prove life."""
     async for event in stream:
         began.value = True
+        delta = getattr(event, "delta", None)
+        began.chars += len(delta) if isinstance(delta, str) else 0
         if event.type in {"response.completed", "response.incomplete", "response.failed"}:
             return event.response
         if event.type == "error":

@@ -7,7 +7,9 @@ that the sum over many requests is never less than what was spent.
 import importlib.util
 import json
 import math
+import re
 import tomllib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -17,6 +19,8 @@ from skill2env.errors import UserError
 from skill2env.llm.dialogue import TokenUsage
 
 _TABLE = "model_prices_and_context_window_backup.json"
+_LONG = re.compile(r"input_cost_per_token_above_(\d+)k_tokens")
+_LONG_KEYS = frozenset({"long_from", "long_input", "long_output"})
 DEFAULT_CONTEXT_TOKENS = 128_000
 """Assumed for models that no table knows."""
 
@@ -31,13 +35,30 @@ class Price:
     """Input tokens from the endpoint's cache; None when they cost as much as the others."""
     context_tokens: int = 0
     """0 when unknown."""
+    long: "tuple[tuple[int, Price], ...]" = ()
+    """(input tokens, price of requests with more than these), ascending: long requests cost more at some providers."""
 
     def micro_dollars(self, usage: TokenUsage) -> int:
-        """Cost of some tokens, micro-dollars, rounded up."""
+        """Cost of one request, micro-dollars, rounded up."""
+        return self.total((usage,))
+
+    def total(self, requests: Iterable[TokenUsage]) -> int:
+        """Cost of several requests, each priced by its own length; micro-dollars, rounded up once."""
+        return math.ceil(math.fsum(self._for(usage.input)._exact(usage) for usage in requests) - 1e-9)
+
+    def of_sum(self, usage: TokenUsage, requests: int) -> int:
+        """Cost of tokens that are only known as a sum, as if all requests had been equally long; micro-dollars."""
+        each = usage.input // max(1, requests) if requests else 0
+        return math.ceil(self._for(each)._exact(usage) - 1e-9)
+
+    def _for(self, length: int) -> "Price":
+        return next((price for above, price in reversed(self.long) if length > above), self)
+
+    def _exact(self, usage: TokenUsage) -> float:
         cached = self.cached if self.cached is not None else self.input
         fresh = max(0, usage.input - usage.cached)
         # Dollars per million tokens are micro-dollars per token.
-        return math.ceil(fresh * self.input + usage.cached * cached + usage.output * self.output - 1e-9)
+        return fresh * self.input + usage.cached * cached + usage.output * self.output
 
 
 class PriceTable:
@@ -72,6 +93,9 @@ class PriceTable:
     def load(cls, path: Path) -> "PriceTable":
         """Read one's own table: ``[NAME]`` with ``input``, ``output`` and, if wanted, ``cached``, ``context_tokens``.
 
+        Requests of more than ``long_from`` input tokens may have prices of their own: ``long_input``, ``long_output``,
+        and ``long_cached`` if wanted.
+
         Raises:
             UserError: the file cannot be read or holds something else.
         """
@@ -88,8 +112,10 @@ def _own_price(path: Path, name: str, entry: Any) -> Price:
     if not isinstance(entry, dict):
         raise UserError(f"{path}: {name} is no table", hint=hint)
     given = cast("dict[str, Any]", entry)
-    unknown = given.keys() - {"input", "output", "cached", "context_tokens"}
+    unknown = given.keys() - {"input", "output", "cached", "context_tokens", "long_cached", *_LONG_KEYS}
     missing = {"input", "output"} - given.keys()
+    if given.keys() & {"long_cached", *_LONG_KEYS}:
+        missing |= _LONG_KEYS - given.keys()
     if unknown or missing:
         raise UserError(
             f"{path}: [{name}] has unknown or missing keys: {', '.join(sorted(unknown | missing))}", hint=hint
@@ -99,9 +125,12 @@ def _own_price(path: Path, name: str, entry: Any) -> Price:
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e9:
             raise UserError(f"{path}: [{name}] {key} is no price: {value!r}", hint=hint)
         numbers[key] = value
-    return Price(
-        numbers["input"], numbers["output"], numbers.get("cached"), int(numbers.get("context_tokens", 0))
-    )
+    longer = ()
+    if "long_from" in numbers:
+        price = Price(numbers["long_input"], numbers["long_output"], numbers.get("long_cached"))
+        longer = ((int(numbers["long_from"]), price),)
+    window = int(numbers.get("context_tokens", 0))
+    return Price(numbers["input"], numbers["output"], numbers.get("cached"), window, longer)
 
 
 @cache
@@ -135,4 +164,22 @@ def _known_price(entry: Any) -> Price | None:
         numbers["output_cost_per_token"] * 1e6,
         None if cached is None else cached * 1e6,
         int(numbers.get("max_input_tokens", 0)),
+        _known_long(numbers),
     )
+
+
+def _known_long(numbers: Mapping[str, float]) -> tuple[tuple[int, Price], ...]:
+    """Prices of long requests; what is not said for them costs as much as usual."""
+    found: dict[int, Price] = {}
+    for match in filter(None, map(_LONG.fullmatch, numbers)):
+        thousands = match[1]
+
+        def per_million(kind: str, above: str = thousands) -> float | None:
+            value = numbers.get(f"{kind}_above_{above}k_tokens", numbers.get(kind))
+            return None if value is None else value * 1e6
+
+        given, written = per_million("input_cost_per_token"), per_million("output_cost_per_token")
+        assert given is not None
+        assert written is not None
+        found[int(thousands) * 1000] = Price(given, written, per_million("cache_read_input_token_cost"))
+    return tuple(sorted(found.items()))

@@ -60,6 +60,11 @@ class ModelSettings(Record):
     """How often one request is sent before a transient fault counts."""
 
     @property
+    def endpoint(self) -> str:
+        """Who is asked: requests of all models of one endpoint share its limits."""
+        return self.base_url or f"public {self.api.value}"
+
+    @property
     def key_name(self) -> str:
         """The environment variable that is read."""
         return self.key_variable or KEY_VARIABLES[self.api]

@@ -269,12 +269,13 @@ class Ledger(Database):
             usage.turns,
             usage.micro_dollars,
             json.dumps(list(hosts)),
+            int(usage.estimated),
         )
         with self.transaction() as db:
             cursor = db.execute(
                 "INSERT OR IGNORE INTO sessions (key, run, subject, phase, round, outcome, author, model,"
-                " input_tokens, output_tokens, cached_tokens, turns, micro_dollars, hosts)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                " input_tokens, output_tokens, cached_tokens, turns, micro_dollars, hosts, estimated)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 row + tokens,
             )
             db.execute("DELETE FROM reservations WHERE key = ?", (key,))

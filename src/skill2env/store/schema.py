@@ -128,6 +128,7 @@ CREATE TABLE reservations (
 
 _HOSTS = """
 ALTER TABLE sessions ADD COLUMN hosts TEXT NOT NULL DEFAULT '[]';  -- JSON list: what was asked for through the proxy
+ALTER TABLE sessions ADD COLUMN estimated INTEGER NOT NULL DEFAULT 0;  -- 1: some tokens were estimated
 """
 
 MIGRATIONS: tuple[str, ...] = (_RUNS_TO_FREEZES, _PUBLICATIONS, _RESERVATIONS, _HOSTS)
