@@ -14,7 +14,7 @@ from skill2env.authors import demo
 from skill2env.authors.protocol import Author, CreateReply, CreateRequest, Message, identity_for, pinned_axes
 from skill2env.authors.record import RecordingAuthor
 from skill2env.authors.recorded import RecordedAuthor
-from skill2env.authors.scripted import Files, ScriptedAuthor, Step
+from skill2env.authors.scripted import Files, ScriptedAuthor, Step, write_files
 from skill2env.create import CreateRejected, create
 from skill2env.create.fakes import FakeHost, rejecting
 from skill2env.create.freeze import scan
@@ -82,6 +82,19 @@ def test_replay_equals_the_original(
     assert plan_workflows(skill, skill_dir, replay, count=2, seed=1) == original
     assert make(replay, spec, skill, skill_dir, tmp_path / "w2", repairs) == first
     assert make(inner, spec, skill, skill_dir, tmp_path / "w3", repairs) == first
+
+
+def test_what_a_session_asked_of_the_network_is_replayed(
+    spec: TaskSpec, skill: Skill, skill_dir: Path, tmp_path: Path
+) -> None:
+    def online(request: CreateRequest) -> CreateReply:
+        write_files(request.workspace / "task", demo.files(request))
+        return CreateReply(hosts=("pypi.org:443 allowed",))
+
+    inner = ScriptedAuthor(steps={CONTRACT: online, SOLUTION: demo.files})
+    first = make(RecordingAuthor(inner, tmp_path / "rec"), spec, skill, skill_dir, tmp_path / "w1", 0)
+    assert first[0]["hosts"] == ["pypi.org:443"]
+    assert make(RecordedAuthor.load(tmp_path / "rec"), spec, skill, skill_dir, tmp_path / "w2", 0) == first
 
 
 def test_replay_pins_the_axes_whatever_the_seed(

@@ -170,3 +170,48 @@ def test_no_model_and_no_key(shell: Any, monkeypatch: pytest.MonkeyPatch) -> Non
     unknown = shell(*base, "--author", "harbor:nobody", "--model", "m", code=2).stderr
     assert "Harbor knows no agent 'nobody'" in unknown
     assert "terminus-2" in unknown
+
+
+def test_what_the_agent_did_replays_byte_for_byte(shell: Any) -> None:
+    """Recorded from the built-in agent; replayed without model, key or network, twice and in any order of workers."""
+    skill = load_skill(shell.folder / "skills" / "cafe")
+    with scripted_server(demo_script(skill)) as server:
+        shell(
+            "record", shell.folder / "skills" / "cafe", "--model", "scripted", "--api-base", server.base_url,
+            "--prices", prices(shell.folder), "--to", "rec", "--workflows", 1, "--allow-degraded", "--json",
+        )  # fmt: skip
+        asked = len(server.requests)
+    replay = [
+        "compile",
+        shell.folder / "skills" / "cafe",
+        "--recordings",
+        "rec",
+        "--workflows",
+        1,
+        "--allow-degraded",
+    ]
+    for name in ("one", "two"):
+        told = json.loads(shell(*replay, "--out", f"out/{name}", "--json").stdout)
+        assert told["counts"]["published"] == 1
+    assert asked == 12
+    trees = {
+        name: {
+            path.relative_to(folder).as_posix(): path.read_bytes()
+            for path in sorted(folder.rglob("*"))
+            if path.is_file()
+        }
+        for name, folder in {
+            "original": shell.folder / "rec-dataset",
+            "one": shell.folder / "out/one",
+            "two": shell.folder / "out/two",
+        }.items()
+    }
+    assert trees["one"] == trees["two"]
+    about = ("task.toml", "README.md", "dataset.toml", "manifest.jsonl")
+    kept = [path for path in trees["original"] if not path.endswith(about)]
+    assert len(kept) > 8
+    assert [path for path in kept if trees["one"].get(path) != trees["original"][path]] == []
+    (path,) = (path for path in trees["original"] if path.endswith("task.toml"))
+    lines = set(trees["original"][path].splitlines()) ^ set(trees["one"][path].splitlines())
+    # Who wrote it is told apart: the agent then, the recording now.
+    assert {line.split(b" = ")[0] for line in lines} <= {b"name", b"model", b"version", b"digest"}

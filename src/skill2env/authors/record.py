@@ -77,7 +77,11 @@ class RecordingAuthor:
         """Plan, and store the answer as it came."""
         reply = self.inner.plan(request)
         plan = RecordedPlan(
-            text=reply.text, skipped=reply.skipped, usage=reply.usage, messages=reply.messages
+            text=reply.text,
+            skipped=reply.skipped,
+            usage=reply.usage,
+            messages=reply.messages,
+            hosts=reply.hosts,
         )
         with self._lock:
             folder = self._folder(request.skill)
@@ -98,6 +102,7 @@ class RecordingAuthor:
                 deleted=tuple(sorted(before.keys() - after.files.keys())),
                 usage=reply.usage,
                 messages=reply.messages,
+                hosts=reply.hosts,
             )
             self._store(request, session, changed, Path(scratch) / "after")
         return reply

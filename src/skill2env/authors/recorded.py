@@ -97,7 +97,13 @@ class RecordedAuthor:
             return PlanReply(skipped=_none(f"damaged recording {recording.folder.name}: {error}"))
         if plan is None:
             return PlanReply(skipped=_none(f"the recording {recording.folder.name} has no plan.json"))
-        return PlanReply(text=plan.answer(), skipped=plan.skipped, usage=plan.usage, messages=plan.messages)
+        return PlanReply(
+            text=plan.answer(),
+            skipped=plan.skipped,
+            usage=plan.usage,
+            messages=plan.messages,
+            hosts=plan.hosts,
+        )
 
     def mends_contract(self, skill: Skill, spec: TaskSpec, number: int) -> bool:
         """Whether such a session was recorded."""
@@ -127,7 +133,11 @@ class RecordedAuthor:
         if session.skipped is None and refused is None:
             refused = self._replay(session, recording.files(name, variant, phase, round_), request.workspace)
         return CreateReply(
-            skipped=session.skipped, refused=refused, usage=session.usage, messages=session.messages
+            skipped=session.skipped,
+            refused=refused,
+            usage=session.usage,
+            messages=session.messages,
+            hosts=session.hosts,
         )
 
     def _replay(self, session: RecordedSession, files: Path | None, workspace: Path) -> Refusal | None:

@@ -68,6 +68,7 @@ class RecordedPlan(Record):
     skipped: Skipped | None = None
     usage: Usage = Usage()
     messages: tuple[Message, ...] = ()
+    hosts: tuple[str, ...] = ()
 
     def answer(self) -> str:
         """The planner's answer as text."""
@@ -84,6 +85,7 @@ class RecordedSession(Record):
     """Files that the session removed from what it was given."""
     usage: Usage = Usage()
     messages: tuple[Message, ...] = ()
+    hosts: tuple[str, ...] = ()
 
 
 def phase_folder(phase: Phase, round_: int) -> str:
