@@ -130,3 +130,22 @@ def test_a_port_where_nobody_listens(web: Any) -> None:
     with pytest.raises(NotHad, match="does not answer") as caught:
         fetch(web, f"http://127.0.0.1:{port}/x", rules=Egress.public([f"127.0.0.1:{port}"]))
     assert caught.value.fault is AssetFault.UNREACHABLE
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "", "table.csv", "https://", "https:///x", "https://[::1/x", "https://example.org:99999/x",
+        "https://exa mple.org/x", "https://example.org\\@127.0.0.1/x", "ftp://example.org/x", "https://" + "a" * 300,
+        "https://\x00.org/x", "https://example.org/\x00", "https://\u2066.org/", "https://127.1/x", "https://0/x",
+        "https://foo.localhost/x", "https://metadata.google.internal/x",
+    ],
+)  # fmt: skip
+def test_odd_addresses_are_refused(web: Any, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    def nothing(*_: Any, **__: Any) -> Any:
+        raise socket.gaierror(socket.EAI_NONAME, "no")
+
+    monkeypatch.setattr(socket, "getaddrinfo", nothing)
+    with pytest.raises(NotHad):
+        fetch(web, url)
+    assert web.asked == []

@@ -134,12 +134,12 @@ class Downloader:
         """Send one request; what came, or where it leads."""
         idle = min(self._limits.idle_sec, max(0.1, end - time.monotonic()))
         timeout = dict.fromkeys(("connect", "read", "write", "pool"), idle)
-        headers = [("Host", parts.netloc), ("User-Agent", _AGENT), ("Accept-Encoding", "identity")]
-        where = parts._replace(fragment="").geturl()
+        where = _ascii(parts)
+        headers = [("Host", where.netloc), ("User-Agent", _AGENT), ("Accept-Encoding", "identity")]
         try:
             with (
                 self._pool(parts) as pool,
-                pool.stream("GET", _ascii(where), headers=headers, extensions={"timeout": timeout}) as answer,
+                pool.stream("GET", str(where), headers=headers, extensions={"timeout": timeout}) as answer,
             ):
                 if answer.status in _REDIRECTS:
                     return _aim(answer, address)
@@ -273,6 +273,9 @@ def _proxy_of(parts: SplitResult) -> str:
     return url if not url or "://" in url else f"http://{url}"
 
 
-def _ascii(address: str) -> str:
-    """The address as it is sent: names by IDNA, other characters quoted."""
-    return str(httpx.URL(address))
+def _ascii(parts: SplitResult) -> httpx.URL:
+    """The address as it is sent: names by IDNA, other characters quoted, no fragment."""
+    try:
+        return httpx.URL(parts._replace(fragment="").geturl())
+    except (httpx.InvalidURL, ValueError):
+        raise NotHad(AssetFault.ADDRESS, f"{parts.geturl()[:200]!r} is no address") from None

@@ -41,7 +41,7 @@ def looks_private(host: str) -> bool:
     if written is None:
         try:
             written = ipaddress.IPv4Address(socket.inet_aton(host))  # 127.1, 0x7f000001, 2130706433
-        except (OSError, UnicodeError):
+        except (OSError, ValueError):
             return host.endswith(_PRIVATE_SUFFIXES)
     return not is_public(written)
 
