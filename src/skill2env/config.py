@@ -95,7 +95,7 @@ class AssetConfig(Part):
     max_total_mb: int = Field(default=48, ge=1, le=16384)
     """Largest sum of the assets of one task, MiB."""
     timeout_sec: float = Field(default=120, gt=0)
-    """Longest download of one file, seconds."""
+    """Longest download of one file, seconds; those of one task together take at most four times as long."""
     licences: Path | None = None
     """Licence policy in TOML, as for `skill2env hub sync`. Empty for permissive terms, proved by a text beside the
     file. Relative to the configuration file."""

@@ -206,3 +206,16 @@ def test_files_of_undeclared_origin_are_flagged(web: Any, grounder: Grounder, ta
     assert "binary" in found["environment/photo.png"]
     assert "not in the task" in found["environment/rows.csv"]
     assert "does not name it" in found["environment/claimed.csv"]
+
+
+def test_all_downloads_of_a_task_have_one_time_limit(web: Any, grounder: Grounder, task: Path) -> None:
+    hasty = replace(grounder, limits=replace(grounder.limits, timeout_sec=0.15))
+    assets = tuple(
+        table(web, url=web.url("/slow"), revision=str(n), what=f"n{n}", paths=(f"environment/{n}",))
+        for n in range(12)
+    )
+    done = hasty.ground(task, contract(*assets), skill())
+    assert done.verdict.reason is Reason.ASSET_UNAVAILABLE
+    assert {item.code for item in done.verdict.gates[0].findings} == {"asset-slow"}
+    assert "the time for all assets of one task is over" in done.verdict.gates[0].findings[-1].message
+    assert web.asked.count("/slow") < 12

@@ -1,7 +1,8 @@
 """A contract's assets -> files of its task: downloaded or taken from the cache, checked, staged, remembered."""
 
+import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from skill2env.create.host import Grounded
@@ -30,6 +31,8 @@ from skill2env.sandbox.egress import Egress
 from skill2env.store.files import storage, write_bytes
 
 GATE = "assets"
+_ALL = 4
+"""All downloads of one task may take as long as so many of the longest."""
 NO_RULES = Egress.public()
 _OF_REASON = {
     Reason.ASSET_CHANGED: (AssetFault.DIGEST, AssetFault.DIFFERS),
@@ -81,11 +84,12 @@ class Grounder:
         """
         staged: list[StagedAsset] = []
         findings: list[Finding] = []
+        end = time.monotonic() + _ALL * self.limits.timeout_sec
         for asset in contract.assets:
             if not asset.paths:
                 continue
             try:
-                staged.append(self._staged(asset, task_dir, staged))
+                staged.append(self._staged(asset, task_dir, staged, end))
             except NotHad as fault:
                 findings.append(self._finding(asset, fault))
         if not findings:
@@ -94,13 +98,13 @@ class Grounder:
             findings += undeclared(task_dir, contract, own, places)
         return _grounded(findings, staged)
 
-    def _staged(self, asset: Asset, task_dir: Path, before: list[StagedAsset]) -> StagedAsset:
+    def _staged(self, asset: Asset, task_dir: Path, before: list[StagedAsset], end: float) -> StagedAsset:
         """Have, check and stage one asset."""
         wanted = asset.sha256 and SHA256_PREFIX + asset.sha256.removeprefix(SHA256_PREFIX)
         room = self.max_total_bytes - sum(item.size * len(item.asset.paths) for item in before)
-        text, notice = self._licence_text(asset)
+        text, notice = self._licence_text(asset, end)
         licence = judge(asset, text, self.policy)
-        kept = self._had(asset.url, asset.revision, wanted, self.limits.max_bytes)
+        kept = self._had(asset.url, asset.revision, wanted, self.limits.max_bytes, end)
         if wanted and kept.sha256 != wanted:
             raise NotHad(AssetFault.DIGEST, f"{asset.url} has the digest {kept.sha256}, not {wanted}")
         if kept.size * len(asset.paths) > room:
@@ -123,15 +127,15 @@ class Grounder:
             notice=notice,
         )
 
-    def _licence_text(self, asset: Asset) -> tuple[bytes | None, str]:
+    def _licence_text(self, asset: Asset, end: float) -> tuple[bytes | None, str]:
         """The text that proves the terms, and its digest."""
         if not asset.licence_url:
             return None, ""
-        kept = self._had(asset.licence_url, asset.revision, "", MAX_TEXT_BYTES)
+        kept = self._had(asset.licence_url, asset.revision, "", MAX_TEXT_BYTES, end)
         with storage("reading", self.cache.root):
             return self.cache.path(kept.sha256).read_bytes(), kept.sha256
 
-    def _had(self, url: str, revision: str, sha256: str, limit: int) -> Kept:
+    def _had(self, url: str, revision: str, sha256: str, limit: int, end: float) -> Kept:
         kept = self.cache.find(url, revision, sha256)
         if kept is not None:
             if kept.size > limit:
@@ -140,7 +144,11 @@ class Grounder:
         if self.offline:
             message = f"{url} is not in the cache, and assets.download is off"
             raise NotHad(AssetFault.OFFLINE, message)
-        downloader = Downloader(self.rules, self.limits)
+        left = end - time.monotonic()
+        if left <= 0:
+            raise NotHad(AssetFault.SLOW, f"{url}: the time for all assets of one task is over")
+        limits = replace(self.limits, timeout_sec=min(self.limits.timeout_sec, left))
+        downloader = Downloader(self.rules, limits)
         return self.cache.keep(url, revision, lambda stream: downloader.fetch(url, stream, max_bytes=limit))
 
     def _put(self, target: Path, data: bytes, asset: Asset) -> None:
