@@ -1,9 +1,11 @@
+import re
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from skill2env.hub import redaction
 from skill2env.hub.redaction import REDACTED, redact, without_secrets
 from skill2env.ingest.screening import screen
 
@@ -78,3 +80,18 @@ def test_no_text_takes_long(part: str) -> None:
     redact(text)
     without_secrets(text, 1000, 2000)
     assert time.process_time() - begun < 4
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from([
+            "sk-", "AKIA", "ghp_", "hf_", "npm_", "https://", "me:", "hunter2x", "@host.org", "eyJ", ".", "-", "_", " ",
+            "\n", "a" * 40, "A1" * 18, "B" * 16, "-----BEGIN PRIVATE KEY-----\n", "-----END PRIVATE KEY-----", "x" * 5,
+        ]),
+        max_size=12,
+    ).map("".join)
+)  # fmt: skip
+def test_leaving_out_patterns_without_their_literal_changes_nothing(text: str) -> None:
+    everything = re.compile("|".join(pattern for _, pattern in redaction._SECRETS))  # pyright: ignore[reportPrivateUsage]
+    assert redact(text) == everything.sub(REDACTED, text)

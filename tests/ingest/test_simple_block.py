@@ -54,6 +54,69 @@ def test_lines_of_any_text_are_read_alike(pairs: list[tuple[str, str]], after: s
         assert expected == Block(simple.values, not_text=simple.not_text, multi_line=simple.multi_line)
 
 
+@settings(max_examples=1200, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([0, 0, 2, 2, 2, 3, 4, 4, 6, 8]),
+            st.sampled_from(["", "", "- ", "- ", "-  ", "- - ", "-"]),
+            st.sampled_from(
+                ["a: b", "c: d e", "f:", "g:", "h: 1.0", "word", "two words", "b: ", "'q'", "k: [x]", ""]
+            ),
+        ),
+        max_size=9,
+    )
+)
+def test_lists_and_maps_in_each_other_are_read_alike(rows: list[tuple[int, str, str]]) -> None:
+    block = "\n".join(["top:", *(f"{' ' * indent}{hyphen}{text}" for indent, hyphen, text in rows)])
+    simple = read_simple(block)
+    if simple is not None:
+        expected = by_the_parser(block, pytest.MonkeyPatch())
+        assert expected == Block(simple.values, not_text=simple.not_text, multi_line=simple.multi_line)
+
+
+def test_text_that_begins_with_a_number_is_read_alike() -> None:
+    for text in (
+        "3-clause BSD",
+        "3 clause",
+        "3D games",
+        "12 May",
+        "1e 5x",
+        "2001-01-01 a",
+        "0x1 f",
+        "5 - a",
+        "1-a",
+    ):
+        simple = read_simple(f"license: {text}")
+        if simple is not None:
+            expected = by_the_parser(f"license: {text}", pytest.MonkeyPatch())
+            assert expected == Block(simple.values, not_text=simple.not_text), text
+
+
+def test_deeper_blocks_are_read_quickly() -> None:
+    block = (
+        "license: 3-clause BSD\nmetadata:\n  author: x\n  openclaw:\n    requires:\n      bins:\n      - curl\n"
+        "    env:\n    - name: KEY\n      required: true\n    - name: OTHER\n"
+    )
+    simple = read_simple(block)
+    assert simple is not None
+    assert by_the_parser(block, pytest.MonkeyPatch()) == Block(simple.values, not_text=simple.not_text)
+    assert simple == Simple(
+        {
+            "license": "3-clause BSD",
+            "metadata": {
+                "author": "x",
+                "openclaw": {
+                    "requires": {"bins": ["curl"]},
+                    "env": [{"name": "KEY", "required": "true"}, {"name": "OTHER"}],
+                },
+            },
+        },
+        {"metadata": "map"},
+        set(),
+    )
+
+
 @pytest.mark.parametrize("style", [">", ">-", "|", "|-"])
 @pytest.mark.parametrize("after", ["", "\n", "\n\n", "\nname: x", "\n  "])
 def test_paragraphs_are_read_alike(style: str, after: str) -> None:

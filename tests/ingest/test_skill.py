@@ -120,6 +120,17 @@ def test_a_wheel_around_counts_only_when_it_lists_the_skill(tmp_path: Path) -> N
     )
 
 
+def test_metadata_behind_a_link_is_another_packages(tmp_path: Path) -> None:
+    folder = make(tmp_path / "src/pkg/skills/sums")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "METADATA").write_text("Name: other\nVersion: 1\nLicense-Expression: MIT\n\n")
+    (elsewhere / "RECORD").write_text("pkg/skills/sums/SKILL.md,,\n")
+    (tmp_path / "src/pkg-1.dist-info").symlink_to(elsewhere)
+    skill = load_skill(folder)
+    assert (skill.origin, skill.licence.evidence) == ("", LicenceEvidence.NONE)
+
+
 # ------------------------------------------------------------------------------------------------ discovery
 
 

@@ -234,10 +234,11 @@ def name_problem(name: str) -> str:
     """Why one path segment cannot be stored portably; empty when it can."""
     if name in {"", ".", ".."}:
         return "not a name"
-    if any("\ud800" <= char <= "\udfff" for char in name):
-        return "name is not UTF-8"
-    if any(unicodedata.category(char) in {"Cc", "Cf", "Zl", "Zp"} for char in name):
-        return "control or invisible character in the name"
+    if not (name.isascii() and name.isprintable()):  # most names are
+        if any("\ud800" <= char <= "\udfff" for char in name):
+            return "name is not UTF-8"
+        if any(unicodedata.category(char) in {"Cc", "Cf", "Zl", "Zp"} for char in name):
+            return "control or invisible character in the name"
     if "/" in name or "\\" in name:
         return "slash or backslash in the name"
     if name != name.strip() or name.endswith("."):

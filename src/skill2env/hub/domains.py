@@ -7,6 +7,7 @@ from seeds of our own and labelled skills. Every guess can be explained by the w
 import functools
 import math
 import re
+import string
 from collections import Counter
 from dataclasses import dataclass
 from importlib import resources
@@ -25,7 +26,7 @@ BIAS = "(bias)"
 """The line of the weights file that holds what counts without any word."""
 SCALE = 100.0
 """Weights in the file are whole numbers of this many to one."""
-_WORD = re.compile(r"[a-z][a-z+#]+")
+_SIGNS = bytes(byte if chr(byte) in f"{string.ascii_lowercase}+#" else 0x20 for byte in range(256))
 
 
 class DomainGuess(Record):
@@ -51,14 +52,24 @@ class Reason:
 
 def features(name: str, description: str, body: str) -> dict[str, float]:
     """Words, and pairs of words of name and description, with a damped count of each."""
-    counts: Counter[str] = Counter(_WORD.findall(body[:BODY_CHARS].lower()))
+    return {word: 1 + math.log(count) for word, count in _counted(name, description, body).items()}
+
+
+def _counted(name: str, description: str, body: str) -> Counter[str]:
+    counts: Counter[str] = Counter(_words(body[:BODY_CHARS]))
     for text, weight in ((name, NAME_WEIGHT), (description, DESCRIPTION_WEIGHT)):
-        words = _WORD.findall(text.lower())
+        words = _words(text)
         for word in words:
             counts[word] += weight
         for one, other in pairwise(words):
             counts[f"{one} {other}"] += weight
-    return {word: 1 + math.log(count) for word, count in counts.items()}
+    return counts
+
+
+def _words(text: str) -> list[str]:
+    """Runs of at least two letters, ``+`` and ``#`` that begin with a letter, in lower case."""
+    runs = text.lower().encode("ascii", "replace").translate(_SIGNS).decode().split()
+    return [word for run in runs if len(word := run.lstrip("+#")) > 1]
 
 
 class DomainClassifier:
@@ -81,14 +92,12 @@ class DomainClassifier:
         self.unsure = float(settings["unsure"])
         self.domains = tuple(Domain(name) for name in rows[0][2:])
         self._rarity: dict[str, float] = {}
-        self._weights: dict[str, tuple[tuple[int, float], ...]] = {}
+        self._weights: dict[str, tuple[float, ...]] = {}
         for word, rarity, *numbers in rows[1:]:
             self._rarity[word] = float(rarity)
-            # Only what is not zero: most words say something about a few domains only.
-            self._weights[word] = tuple(
-                (place, int(number) / SCALE) for place, number in enumerate(numbers) if number != "0"
-            )
+            self._weights[word] = tuple(int(number) / SCALE for number in numbers)
         self._bias = self._weights.pop(BIAS)
+        del self._rarity[BIAS]
 
     def classify(self, name: str, description: str, body: str) -> DomainGuess:
         """Guess the domain of a skill; the same words give the same guess on any machine."""
@@ -117,31 +126,28 @@ class DomainClassifier:
         best = max(range(len(scores)), key=lambda place: (scores[place], -place))
         found: list[Reason] = []
         for word, size in known.items():
-            weights = dict(self._weights[word])
-            added = size * (weights.get(best, 0.0) - sum(weights.values()) / len(scores))
+            weights = self._weights[word]
+            added = size * (weights[best] - sum(weights) / len(scores))
             found.append(Reason(word, round(added, 4)))
         found.sort(key=lambda reason: (-abs(reason.weight), reason.word))
         return tuple(sorted(found[:most], key=lambda reason: (-reason.weight, reason.word)))
 
     def _known(self, name: str, description: str, body: str) -> dict[str, float]:
         """Known words and how much each counts: damped count times rarity, all together of length 1."""
-        rarity = self._rarity
+        counts = _counted(name, description, body)
         sizes = {
-            word: count * rarity[word]
-            for word, count in features(name, description, body).items()
-            if word in rarity and word != BIAS
+            word: (1 + math.log(counts[word])) * rarity
+            for word in counts
+            if (rarity := self._rarity.get(word)) is not None
         }
-        length = math.sqrt(sum(size * size for size in sizes.values())) or 1.0
+        length = math.sqrt(sum([size * size for size in sizes.values()])) or 1.0
         return {word: size / length for word, size in sizes.items()}
 
     def _scores(self, known: dict[str, float]) -> list[float]:
-        scores = [0.0] * len(self.domains)
-        for place, weight in self._bias:
-            scores[place] = weight
-        for word, size in known.items():
-            for place, weight in self._weights[word]:
-                scores[place] += size * weight
-        return scores
+        sizes = list(known.values())
+        columns = zip(*map(self._weights.__getitem__, known), strict=True)
+        added = [math.sumprod(sizes, column) for column in columns] or [0.0] * len(self.domains)
+        return [bias + more for bias, more in zip(self._bias, added, strict=True)]
 
 
 @functools.cache

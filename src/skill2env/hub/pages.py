@@ -2,11 +2,12 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from skill2env.hub.redaction import without_secrets
-from skill2env.hub.rules import Measure, Region, Signal
+from skill2env.hub.rules import Measure, Region
+from skill2env.ingest.lookout import Lookout, prepared
 from skill2env.records import Skill
 
 MAX_SCAN_CHARS = 400_000
@@ -24,14 +25,14 @@ _SCRIPT_ENDINGS = tuple(
 )
 _FENCE = re.compile(r"^[ \t]{0,6}(```+|~~~+).*?(?:^[ \t]{0,6}\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _FRONT = re.compile(r"\A\ufeff?\s*---[ \t]*\n.*?\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
-_TOKEN = re.compile(r"[a-z0-9\xdf-\xff]+")
 _SENTENCE_END = re.compile(r"(?<=[.;!?]) ")
 _USAGE = re.compile(
     r"^\s*(?:#|//|\$|(?:python3?|node|bash|sh|pip3?|npm|npx|uv|cd|mkdir|git clone)\b|[}\])]+[,;]?\s*$|\s*$)"
 )
 """Lines of code that say nothing about the work: blank, comments, calls of a script, installation."""
-_MOST_TOKENS = 300_000
-"""Tokens that are remembered at most; some 40 MB."""
+_NUMBER = re.compile(r"\d\d*")  # the first sign alone lets the engine skip quickly
+_STEP = re.compile(r"^\s*\d+[.)]\s", re.MULTILINE)
+_BULLET = re.compile(r"^\s*[-*+]\s", re.MULTILINE)
 _REACH = 400
 """Characters around a word that belong to its line, however long that is."""
 ENTRY = 2
@@ -52,16 +53,15 @@ class Page:
     """One text, prepared for looking at its lines."""
 
     def __init__(
-        self, where: str, text: str, regions: Sequence[tuple[int, Region]], lookout: "Lookout"
+        self, where: str, text: str, regions: Sequence[tuple[int, Region]], lookout: Lookout
     ) -> None:
         self.where = where
         self.text = text
-        self.lowered = text.lower()
-        if len(self.lowered) != len(text):  # a few letters grow in lower case, and then places would be wrong
-            self.lowered = "".join(low if len(low := sign.lower()) == 1 else sign for sign in text)
         # One byte a character makes looking for words several times as fast; the words of rules are ASCII.
-        self.lowered = self.lowered.encode("latin-1", "replace").decode("latin-1")
-        self._possible = lookout.possible(frozenset(_TOKEN.findall(self.lowered)))
+        lowered, found = prepared(text)
+        self.lowered = lowered.encode("latin-1", "replace").decode("latin-1")
+        self.possible = lookout.possible(found)
+        """Words of rules that the text may hold; all others it does not."""
         self._starts = [start for start, _ in regions]
         self._regions = [region for _, region in regions]
         self.present = frozenset(self._regions)
@@ -74,70 +74,41 @@ class Page:
         """What stands there, without a character of anything that looks like a secret."""
         return without_secrets(self.text, begin, stop)
 
-    def lines(self, signal: Signal, wanted: frozenset[Region]) -> Iterator[tuple[int, int, int, int]]:
-        """Lines in the wanted regions with one of the signal's words: start and end of the line and of the word."""
-        if not signal.words:
+    def lines(
+        self, words: Sequence[str], wanted: frozenset[Region], *, whole: bool
+    ) -> Iterator[tuple[int, int, int, int]]:
+        """Lines in the wanted regions with one of the words: start and end of the line and of the word.
+
+        Args:
+            words: in lower case; without any, every line counts.
+            wanted: regions.
+            whole: only as whole words.
+        """
+        if not words:
             start = 0
             for line in self.text.split("\n"):
                 if self.region(start) in wanted:
                     yield start, start + len(line), start, start
                 start += len(line) + 1
             return
-        whole, seen = not signal.pattern, set[int]()
-        for word in signal.words:
-            if word not in self._possible:
+        lowered, seen = self.lowered, set[int]()
+        for word in words:
+            if word not in self.possible:
                 continue
-            at = self.lowered.find(word)
+            at = lowered.find(word)
             while at >= 0:
                 after = at + len(word)
-                if whole and (
-                    self.lowered[at - 1 : at].isalnum() or self.lowered[after : after + 1].isalnum()
-                ):
-                    at = self.lowered.find(word, after)
+                if whole and (lowered[at - 1 : at].isalnum() or lowered[after : after + 1].isalnum()):
+                    at = lowered.find(word, after)
                     continue
-                start = self.lowered.rfind("\n", 0, at) + 1
-                end = self.lowered.find("\n", at)
-                end = len(self.lowered) if end < 0 else end
+                start = lowered.rfind("\n", 0, at) + 1
+                end = lowered.find("\n", at)
+                end = len(lowered) if end < 0 else end
                 if start not in seen:
                     seen.add(start)
                     if self.region(at) in wanted:
                         yield max(start, at - _REACH), min(end, after + _REACH), at, after
-                at = self.lowered.find(word, end)
-
-
-def _fragment(word: str) -> str:
-    """The longest token of a word: a text without it, even as a part of its tokens, does not hold the word."""
-    return max(_TOKEN.findall(word), key=len, default="")
-
-
-class Lookout:
-    """Knows the words of all rules, and says quickly which of them a text cannot hold.
-
-    Looking for hundreds of words in each text takes most of the time of screening. Texts share their tokens, so what
-    was found out about a token once is remembered.
-    """
-
-    def __init__(self, words: Iterable[str]) -> None:
-        """Take the words, in lower case."""
-        self._words: dict[str, list[str]] = {}
-        for word in words:
-            self._words.setdefault(_fragment(word), []).append(word)
-        self._always = frozenset(self._words.pop("", ()))
-        self._told: dict[str, tuple[str, ...]] = {}
-
-    def possible(self, tokens: Iterable[str]) -> frozenset[str]:
-        """The words that a text with these tokens may hold; the others it does not."""
-        if len(self._told) > _MOST_TOKENS:
-            self._told.clear()
-        found = set(self._always)
-        for token in tokens:
-            hits = self._told.get(token)
-            if hits is None:
-                parts = [words for part, words in self._words.items() if part in token]
-                hits = self._told[token] = tuple(word for words in parts for word in words)
-            if hits:
-                found.update(hits)
-        return frozenset(found)
+                at = lowered.find(word, end)
 
 
 def make_pages(skill: Skill, texts: Mapping[str, str], lookout: Lookout) -> list[Page]:
@@ -174,6 +145,8 @@ def _regions(entry: str) -> list[tuple[int, Region]]:
         found.append((0, Region.FRONT_MATTER))
         begin = front.end()
     found.append((begin, Region.PROSE))
+    if "```" not in entry and "~~~" not in entry:
+        return found
     for fence in _FENCE.finditer(entry, begin):
         found += [(fence.start(), Region.CODE), (fence.end(), Region.PROSE)]
     return found
@@ -181,19 +154,16 @@ def _regions(entry: str) -> list[tuple[int, Region]]:
 
 def measure(skill: Skill) -> dict[Measure, float]:
     """Sizes of the body that rules look at."""
-    prose = _FENCE.sub("", skill.body)
-    code_lines = sum(
-        not _USAGE.match(line) for fence in _FENCE.finditer(skill.body) for line in fence[0].split("\n")[1:-1]
-    )
+    prose, code_lines = _apart(skill.body)
     scripts = sum(item.path.lower().endswith(_SCRIPT_ENDINGS) for item in skill.files)
     sizes = {
         Measure.CHARACTERS: float(len(skill.body)),
         Measure.CODE_LINES: float(code_lines),
         Measure.INLINE_CODE: float(prose.count("`") // 2),
-        Measure.NUMBERS: float(len(re.findall(r"\d+", prose))),
+        Measure.NUMBERS: float(len(_NUMBER.findall(prose))),
         Measure.TABLE_ROWS: float(prose.count("\n|")),
-        Measure.STEPS: float(len(re.findall(r"^\s*\d+[.)]\s", prose, re.MULTILINE))),
-        Measure.BULLETS: float(len(re.findall(r"^\s*[-*+]\s", prose, re.MULTILINE))),
+        Measure.STEPS: float(len(_STEP.findall(prose))),
+        Measure.BULLETS: float(len(_BULLET.findall(prose))),
         Measure.SCRIPTS: float(scripts),
     }
     sizes[Measure.SUBSTANCE] = sum(
@@ -207,3 +177,17 @@ def measure(skill: Skill) -> dict[Measure, float]:
         )
     )
     return sizes
+
+
+def _apart(body: str) -> tuple[str, int]:
+    """The text outside fences, and how many lines inside say something."""
+    if "```" not in body and "~~~" not in body:
+        return body, 0
+    parts: list[str] = []
+    code_lines = begin = 0
+    for fence in _FENCE.finditer(body):
+        parts.append(body[begin : fence.start()])
+        begin = fence.end()
+        code_lines += sum(not _USAGE.match(line) for line in fence[0].split("\n")[1:-1])
+    parts.append(body[begin:])
+    return "".join(parts), code_lines

@@ -50,14 +50,30 @@ class Workers:
             while waiting:
                 yield from waiting.popleft().result()
         except BrokenProcessPool:
-            raise InfraError(
-                Boundary.STORAGE,
-                "a worker process was killed",
-                hint="make memory free, or give fewer --workers; finished work is kept",
-            ) from None
+            raise _killed() from None
         finally:
             for future in waiting:
                 future.cancel()
+
+    def submit[**P, R](self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Callable[[], R]:
+        """Have something done meanwhile.
+
+        Returns:
+            Waits for it and gives its result; raises InfraError of boundary ``storage`` when no worker could do it.
+        """
+        try:
+            future = self._pool.submit(function, *args, **kwargs)
+        except (BrokenProcessPool, RuntimeError):
+            future = Future[R]()
+            future.set_exception(BrokenProcessPool())
+
+        def result() -> R:
+            try:
+                return future.result()
+            except BrokenProcessPool:
+                raise _killed() from None
+
+        return result
 
 
 @contextmanager
@@ -77,6 +93,14 @@ def workers(count: int = 0) -> Generator[Workers]:
         yield Workers(pool, number)
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _killed() -> InfraError:
+    return InfraError(
+        Boundary.STORAGE,
+        "a worker process was killed",
+        hint="make memory free, or give fewer --workers; finished work is kept",
+    )
 
 
 def _warm() -> None:

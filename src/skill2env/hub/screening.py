@@ -6,11 +6,13 @@ are right. Texts are data here and never obeyed. A secret is never quoted.
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 
-from skill2env.hub.pages import ENTRY, Evidence, Lookout, Page, make_pages, measure
+from skill2env.hub.pages import ENTRY, Evidence, Page, make_pages, measure
 from skill2env.hub.redaction import redact
 from skill2env.hub.rules import Group, Measure, Region, Rule, ScreeningVerdict, Signal, default_rules
+from skill2env.ingest.lookout import Lookout
 from skill2env.records import Record, Skill
 
 EXCERPT_CHARS = 160
@@ -42,6 +44,31 @@ class Screening(Record):
     """Strictest first, then in the order of the rules."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """A signal that looks for words or a pattern, made ready."""
+
+    where: frozenset[Region]
+    words: tuple[str, ...]
+    hints: frozenset[str]
+    """The words."""
+    pattern: re.Pattern[str] | None
+    unless: re.Pattern[str] | None
+    least: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """Rules made ready."""
+
+    rules: tuple[tuple[Rule, tuple[tuple[Signal, _Search | None], ...]], ...]
+    lookout: Lookout
+
+
+type _Mark = tuple[Page, int, int]
+"""A page, and where the evidence begins and ends on it."""
+
+
 def judge_skill(skill: Skill, texts: Mapping[str, str], rules: Sequence[Rule] | None = None) -> Screening:
     """Judge one skill by its words.
 
@@ -53,15 +80,16 @@ def judge_skill(skill: Skill, texts: Mapping[str, str], rules: Sequence[Rule] | 
     Returns:
         The strictest verdict of all rules that fired. The same skill and texts give the same screening.
     """
-    chosen = default_rules() if rules is None else rules
-    pages = make_pages(skill, texts, _default_lookout() if rules is None else _lookout(rules))
+    ready = _default_ready() if rules is None else _made_ready(rules)
+    pages = make_pages(skill, texts, ready.lookout)
     measures = measure(skill)
     flags: list[Flag] = []
-    for rule in chosen:
-        score, evidence = _score(rule, skill, pages, measures)
+    for rule, signals in ready.rules:
+        score, evidence = _score(signals, skill, pages, measures)
         verdict = rule.verdict(score)
         if verdict is not None:
-            flags.append(_flag(rule, verdict, score, evidence))
+            shown = _evidence(*evidence, pages) if isinstance(evidence, tuple) else evidence
+            flags.append(_flag(rule, verdict, score, shown))
     flags.sort(key=lambda flag: -_LEVELS.index(flag.verdict))
     return Screening(verdict=flags[0].verdict if flags else ScreeningVerdict.COMPILE, flags=tuple(flags))
 
@@ -85,26 +113,29 @@ def _flag(rule: Rule, verdict: ScreeningVerdict, score: float, evidence: Evidenc
 
 
 def _score(
-    rule: Rule, skill: Skill, pages: list[Page], measures: Mapping[Measure, float]
-) -> tuple[float, Evidence | None]:
+    signals: Sequence[tuple[Signal, _Search | None]],
+    skill: Skill,
+    pages: list[Page],
+    measures: Mapping[Measure, float],
+) -> tuple[float, _Mark | Evidence | None]:
     """Score of a rule, and the first evidence of its strongest signal."""
     total, strongest, best = 0.0, 0.0, None
-    for signal in rule.signals:
-        if signal.measure is not None:
+    for signal, search in signals:
+        if search is not None:
+            count, evidence = _count(search, pages)
+            if count < search.least:
+                continue
+            if signal.dense:
+                count *= 1000 / max(measures[Measure.CHARACTERS], 2000)
+        elif signal.measure is not None:
             size = measures[signal.measure]
             low = signal.at_least is None or size >= signal.at_least
             high = signal.at_most is None or size <= signal.at_most
             total += signal.weight if low and high else 0
             continue
-        if signal.diagnostic:
+        else:
             evidence = _noticed(skill, signal.diagnostic, pages)
             count = float(evidence is not None)
-        else:
-            count, evidence = _count(signal, pages)
-            if count < signal.least:
-                continue
-            if signal.dense:
-                count *= 1000 / max(measures[Measure.CHARACTERS], 2000)
         added = min(count, signal.most) * signal.weight
         total += added
         if added > strongest:
@@ -112,15 +143,13 @@ def _score(
     return total, best
 
 
-def _count(signal: Signal, pages: list[Page]) -> tuple[float, Evidence | None]:
-    wanted = frozenset(signal.where)
-    pattern = _compiled(signal.pattern) if signal.pattern else None
-    unless = _compiled(signal.unless) if signal.unless else None
+def _count(search: _Search, pages: list[Page]) -> tuple[float, _Mark | None]:
+    pattern, unless = search.pattern, search.unless
     count, first = 0, None
     for page in pages:
-        if not wanted & page.present:
+        if (search.hints and search.hints.isdisjoint(page.possible)) or search.where.isdisjoint(page.present):
             continue
-        for start, end, *word in page.lines(signal, wanted):
+        for start, end, *word in page.lines(search.words, search.where, whole=pattern is None):
             begin, stop = word
             if pattern is not None:
                 match = pattern.search(page.text, start, end)
@@ -129,7 +158,7 @@ def _count(signal: Signal, pages: list[Page]) -> tuple[float, Evidence | None]:
                 begin, stop = match.span() if match[0] else (start, end)
             if unless is None or not unless.search(page.text, start, end):
                 count += 1
-                first = first or _evidence(page, begin, stop, pages)
+                first = first or (page, begin, stop)
     return float(count), first
 
 
@@ -160,17 +189,33 @@ def _noticed(skill: Skill, code: str, pages: list[Page]) -> Evidence | None:
 
 
 @cache
-def _default_lookout() -> Lookout:
-    return _lookout(default_rules())
+def _default_ready() -> _Ready:
+    return _made_ready(default_rules())
 
 
-def _lookout(rules: Sequence[Rule]) -> Lookout:
-    return Lookout(word for rule in rules for signal in rule.signals for word in signal.words)
+def _made_ready(rules: Sequence[Rule]) -> _Ready:
+    words = [word for rule in rules for signal in rule.signals for word in signal.words]
+    ready = tuple((rule, tuple((signal, _search(signal)) for signal in rule.signals)) for rule in rules)
+    return _Ready(ready, Lookout(words))
+
+
+def _search(signal: Signal) -> _Search | None:
+    """None for a signal that looks at a measure or at what ingest noticed."""
+    if not signal.where:
+        return None
+    return _Search(
+        where=frozenset(signal.where),
+        words=signal.words,
+        hints=frozenset(signal.words),
+        pattern=_compiled(signal.pattern),
+        unless=_compiled(signal.unless),
+        least=signal.least,
+    )
 
 
 @cache
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE | re.MULTILINE)
+def _compiled(pattern: str) -> re.Pattern[str] | None:
+    return re.compile(pattern, re.IGNORECASE | re.MULTILINE) if pattern else None
 
 
 __all__ = ["Flag", "Screening", "judge_skill", "redact"]

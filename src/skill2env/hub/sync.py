@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import batched
@@ -66,6 +67,9 @@ class Syncer:
     """Gives the worker processes, which are started when first needed."""
     options: SyncOptions = field(default_factory=SyncOptions)
     progress: Progress = silent
+    _leftovers: list[tuple[Path, Callable[[], None]]] = field(
+        default_factory=list[tuple[Path, Callable[[], None]]]
+    )
 
     def run(self, specs: Sequence[SourceSpec]) -> list[SourceOutcome]:
         """Bring sources up to date.
@@ -112,7 +116,15 @@ class Syncer:
             fetched = source.fetch(Place(self.hub, scratch, offline=self.options.offline, tell=tell))
             return self._take(spec, state, fetched)
         finally:
-            shutil.rmtree(scratch, ignore_errors=True)
+            self._leftovers.append((scratch, self.pool().submit(_remove, scratch)))
+
+    def tidy(self) -> None:
+        """Wait until the folders that sources were unpacked into are gone; workers remove them meanwhile."""
+        for scratch, removed in self._leftovers:
+            with suppress(InfraError):
+                removed()
+            _remove(scratch)
+        self._leftovers.clear()
 
     def _take(self, spec: SourceSpec, state: str, fetched: Fetched) -> SourceOutcome:
         jobs, noticed = jobs_of(spec, fetched)
@@ -157,6 +169,11 @@ def _note(progress: Progress, source: str, words: str) -> None:
     progress(Event(EventKind.NOTE, source, words))
 
 
+def _remove(folder: Path) -> None:
+    if folder.exists():
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def jobs_of(spec: SourceSpec, fetched: Fetched) -> tuple[list[Job], list[Diagnostic]]:
     """The skills of a source, and what only looks like one or was left out on purpose."""
     try:
@@ -164,7 +181,8 @@ def jobs_of(spec: SourceSpec, fetched: Fetched) -> tuple[list[Job], list[Diagnos
     except UserError:
         empty = Diagnostic(code="no-skill", severity=Severity.WARN, message="the source holds no skill")
         return [], [empty]
-    paths = [folder.relative_to(fetched.root).as_posix() for folder in found.folders]
+    cut = len(f"{fetched.root}/")
+    paths = [str(folder)[cut:] or "." for folder in found.folders]
     chosen = [path for path in paths if _wanted(path, spec)]
     nested = _nested(paths)
     jobs = [Job(path, path in nested, fetched.index.get(path)) for path in chosen]

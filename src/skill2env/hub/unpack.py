@@ -77,6 +77,7 @@ class SafeTree:
     def __init__(self, root: Path, limits: UnpackLimits | None = None, *, packed_bytes: int = 0) -> None:
         """`root` must exist and be empty; `packed_bytes` bounds the ratio when positive."""
         self._root = str(root)
+        self._place = Path(root)
         self._limits = limits or UnpackLimits()
         self._packed = packed_bytes
         self._folders = {""}
@@ -117,7 +118,7 @@ class SafeTree:
             while piece := content.read(_CHUNK):
                 size += len(piece)
                 self._count(name, size, len(piece))
-                with storage("unpacking", Path(self._root)):
+                with storage("unpacking", self._place):
                     out.write(piece)
 
     def link(self, name: str, target: str) -> None:
@@ -177,7 +178,7 @@ class SafeTree:
     def _not_made(self, name: str, error: OSError) -> None:
         """Refuse one member for its name's sake, or pass on what is wrong with the disk."""
         if error.errno not in _REFUSES:
-            with storage("unpacking", Path(self._root)):
+            with storage("unpacking", self._place):
                 raise error
         self.refuse(name, f"it cannot be written: {error.strerror}")
 

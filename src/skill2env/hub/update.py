@@ -94,13 +94,17 @@ def sync_hub(
     with _working(hub, workers) as (index, pool):
         before = int(index.database.value("SELECT count(*) FROM skills"))
         options = SyncOptions(offline=offline, again=again)
-        outcomes = Syncer(hub, index, pool, options, progress).run(chosen)
-        index.drop_sources(spec.id for spec in specs)
-        gone = index.remove_orphans()
-        for digest in gone:
-            Store(hub.store).remove(digest)
-        scanned = Scanner(hub, index, config, pool, progress).run()
-        told = _pin(hub, index, pinned)
+        syncer = Syncer(hub, index, pool, options, progress)
+        try:
+            outcomes = syncer.run(chosen)
+            index.drop_sources(spec.id for spec in specs)
+            gone = index.remove_orphans()
+            for digest in gone:
+                Store(hub.store).remove(digest)
+            scanned = Scanner(hub, index, config, pool, progress).run()
+            told = _pin(hub, index, pinned)
+        finally:
+            syncer.tidy()
     return Updated(tuple(outcomes), scanned, scanned.skills + len(gone) - before, len(gone), told)
 
 

@@ -68,7 +68,7 @@ def take_inventory(root: Path, entry: str, limits: IngestLimits) -> Inventory:
     """List a skill's folder.
 
     Args:
-        root: the folder.
+        root: the folder, free of links.
         entry: name of the entry file; counted first, so that no limit can push it out.
         limits: sizes, counts and depth.
     """
@@ -79,7 +79,7 @@ class _Taker:
     """One walk: keeps the counters and the signs."""
 
     def __init__(self, root: Path, entry: str, limits: IngestLimits) -> None:
-        self._root = Path(os.path.realpath(root))
+        self._root = root
         self._entry = entry
         self._limits = limits
         self._files: list[SkillFile] = []

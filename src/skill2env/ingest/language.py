@@ -1,11 +1,16 @@
 """A guess at the language of prose, from its script and its commonest words. Good enough to say "not English"."""
 
 import re
+import string
 from collections import Counter
 from functools import lru_cache
 
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|https?://\S+|<[^>\n]{1,200}>", re.DOTALL)
 _WORD = re.compile(r"[^\W\d_]+")
+_NOT_ASCII = re.compile("[^\x00-\x7f]")
+_ASCII_LETTERS = string.ascii_letters.encode()
+_OTHERS = bytes(byte for byte in range(256) if byte not in _ASCII_LETTERS)
+_LETTERS = bytes(byte if byte in _ASCII_LETTERS else 0x20 for byte in range(256))
 _SAMPLE_CHARS = 12_000
 _SCRIPTS = (
     ("ja", re.compile("[\u3040-\u30ff]")),
@@ -39,11 +44,14 @@ def guess_language(text: str) -> str:
     """ISO 639-1 code of the likely language; empty when there is too little prose to tell."""
     sample = _CODE.sub(" ", text[:_SAMPLE_CHARS])
     if not sample.isascii():
-        letters = sum(map(str.isalpha, sample))
+        strange = _strange(sample)  # all letters of these scripts are in it
+        letters = sum(map(str.isalpha, strange)) + len(
+            sample.encode("ascii", "ignore").translate(None, _OTHERS)
+        )
         for code, pattern in _SCRIPTS:
-            if letters and len(pattern.findall(sample)) > _SCRIPT_SHARE * letters:
+            if letters and len(pattern.findall(strange)) > _SCRIPT_SHARE * letters:
                 return code
-    words = Counter(_WORD.findall(sample.lower()))
+    words = Counter(_words(sample.lower()))
     total = words.total()
     if total < _MIN_WORDS:
         return ""
@@ -51,3 +59,15 @@ def guess_language(text: str) -> str:
     best = max(counts, key=lambda code: (counts[code], code == "en"))
     # Lists of terms and tables use few common words at all; then there is no evidence against English.
     return best if counts[best] > 0.03 * total or best == "en" else ""
+
+
+def _strange(text: str) -> str:
+    """The signs that are not ASCII."""
+    return "".join(_NOT_ASCII.findall(text))
+
+
+def _words(lowered: str) -> list[str]:
+    """Runs of letters."""
+    if lowered.isascii() or not any(map(str.isalpha, _strange(lowered))):
+        return lowered.encode("ascii", "replace").translate(_LETTERS).decode().split()
+    return _WORD.findall(lowered)

@@ -1,5 +1,6 @@
 """Licence and notice files around a skill: what its terms ask to be kept with everything derived from it."""
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +22,7 @@ def notices_around(root: Path, entry: str, within: Path | None = None) -> list[t
         Pairs of a plain name to keep the file under and the file, sorted by name. Regular files only.
     """
     found: dict[str, Path] = {}
-    resolved = root.resolve()
+    resolved = Path(os.path.realpath(root))
     for place in surroundings(resolved, entry, within):
         for name, path in _of(place):
             found.setdefault(name, path)

@@ -63,9 +63,10 @@ def surroundings(root: Path, entry: str, within: Path | None = None) -> Iterator
     """
     folder, up = root, ""
     for level in range(MAX_LEVELS + 1):
-        if level and _is_border(folder):
+        status = _status(folder)
+        if level and (status is None or _is_border(folder, status)):
             return
-        found = _look(folder, up, root, entry)
+        found = _look(folder, status, up, root, entry)
         yield found
         if found.owner or folder == within:
             return
@@ -75,23 +76,31 @@ def surroundings(root: Path, entry: str, within: Path | None = None) -> Iterator
 def licence_file_names(folder: Path) -> tuple[str, ...]:
     """Names of licence files in a folder, plain ones first."""
     try:
-        names = [name for name in telling_names(folder) if _LICENCE_FILE.fullmatch(name)]
+        return _licence_files(folder, telling_names(folder))
     except OSError:
         return ()
+
+
+def _licence_files(folder: Path, names: frozenset[str]) -> tuple[str, ...]:
+    chosen = (name for name in names if _LICENCE_FILE.fullmatch(name))
     return tuple(
-        sorted((name for name in names if is_plain(folder, name)), key=lambda name: (len(name), name))
+        sorted((name for name in chosen if is_plain(folder, name)), key=lambda name: (len(name), name))
     )
 
 
-def telling_names(folder: Path) -> frozenset[str]:
+def telling_names(folder: Path, status: os.stat_result | None = None) -> frozenset[str]:
     """Names in a folder that say something about packages, licences and notices.
 
     Remembered while the folder does not change, because a thousand skills may lie side by side in a folder of as many.
 
+    Args:
+        folder: the folder.
+        status: of it, when it was just asked for.
+
     Raises:
         OSError: it cannot be listed.
     """
-    status = folder.stat()
+    status = status or folder.stat()
     if time.time_ns() - status.st_mtime_ns < _SETTLED_NS:  # a change within one tick would not be noticed
         return _list(str(folder))
     return _remembered(str(folder), status.st_dev, status.st_ino, status.st_mtime_ns)
@@ -114,6 +123,14 @@ def is_plain(folder: Path, name: str) -> bool:
         return False
 
 
+def _is_folder(folder: Path, name: str) -> bool:
+    """Whether a folder of that name lies in a folder, and no link to one, which another package may own."""
+    try:
+        return stat.S_ISDIR((folder / name).lstat().st_mode)
+    except OSError:
+        return False
+
+
 def read_text(path: Path) -> str:
     """Content of a small regular file that is no link; empty otherwise."""
     try:
@@ -126,12 +143,15 @@ def read_text(path: Path) -> str:
         return ""
 
 
-def _is_border(folder: Path) -> bool:
+def _status(folder: Path) -> os.stat_result | None:
     try:
-        mode = folder.stat().st_mode
+        return folder.stat()
     except OSError:
-        return True
-    return folder.parent == folder or folder == _home() or bool(mode & stat.S_IWOTH)
+        return None
+
+
+def _is_border(folder: Path, status: os.stat_result) -> bool:
+    return folder.parent == folder or folder == _home() or bool(status.st_mode & stat.S_IWOTH)
 
 
 @functools.cache
@@ -139,9 +159,9 @@ def _home() -> Path:
     return Path.home()
 
 
-def _look(folder: Path, up: str, root: Path, entry: str) -> Surrounding:
+def _look(folder: Path, status: os.stat_result | None, up: str, root: Path, entry: str) -> Surrounding:
     try:
-        names = telling_names(folder)
+        names = telling_names(folder, status)
     except OSError:
         return Surrounding(folder, up)
     facts: dict[str, Any] = (
@@ -154,7 +174,7 @@ def _look(folder: Path, up: str, root: Path, entry: str) -> Surrounding:
     return Surrounding(
         folder,
         up,
-        licence_files=licence_file_names(folder) if up else (),
+        licence_files=_licence_files(folder, names) if up else (),
         owner=bool(facts) or ".git" in names,
         **facts,
     )
@@ -182,7 +202,7 @@ def _exported(folder: Path, names: frozenset[str]) -> dict[str, Any] | None:
 
 def _wheel(folder: Path, names: frozenset[str], entry: Path) -> dict[str, str] | None:
     """Metadata of the wheel beside the package, when its list of files names the skill."""
-    infos = sorted(name for name in names if name.endswith(".dist-info"))
+    infos = sorted(name for name in names if name.endswith(".dist-info") and _is_folder(folder, name))
     inside = entry.relative_to(folder).as_posix() if infos else ""
     for name in infos:
         record = read_text(folder / name / "RECORD")

@@ -63,9 +63,11 @@ def check_references(text: str, known: Iterable[str]) -> References:
 
 def _written(text: str) -> set[str]:
     """Relative paths as written, without fragments, queries, placeholders and addresses."""
-    links = {one or other for one, other in _LINK.findall(text)}
+    links = {one or other for one, other in _LINK.findall(text)} if "](" in text else set[str]()
     paths = {path for path in links if "/" in path or re.search(r"\.[A-Za-z0-9]{1,8}(?:[#?]|$)", path)}
-    paths |= set(_PATH.findall(text)) | set(_UP.findall(text))
+    # No path goes over the end of a line, and few lines hold a slash.
+    paths |= set(_PATH.findall("\n".join(line for line in text.split("\n") if "/" in line)))
+    paths |= set(_UP.findall(text)) if "../" in text else set()
     cleaned: set[str] = set()
     for path in paths:
         bare = unquote(path.partition("#")[0].partition("?")[0]).strip()

@@ -1,8 +1,8 @@
 """The commonest YAML blocks, read line by line instead of by the parser, which takes a third of the time of a skill.
 
 Only forms whose meaning is beyond doubt: ``key: text`` with printable characters and distinct keys; lists of words, as
-``[a, b]`` or one ``- item`` a line; one level of ``key: text`` below a key; block scalars of one even paragraph; plain
-text that goes on in indented lines. A test compares it with the parser.
+``[a, b]`` or one ``- item`` a line; ``key: text`` below a key or an item, a few levels deep; block scalars of one even
+paragraph; plain text that goes on in indented lines. A test compares it with the parser.
 """
 
 import re
@@ -11,16 +11,20 @@ from dataclasses import dataclass
 from typing import Any
 
 _MAX_CHARS = 20_000
+_MAX_DEPTH = 8
 _KEY = r"([A-Za-z][A-Za-z0-9_-]{0,60})"
 _TEXT = r"[A-Za-z(/](?:[^:#]|:(?! |$)|(?<! )#)*"
 _QUOTED = r"\"([^\"\\]*)\"|'([^']*)'"
+_COUNTED = r"[0-9]{1,4}-?[a-z]*[ -][A-Za-z](?:[^:#]|:(?! |$)|(?<! )#)*"
+"""Text that begins with a number of things, such as ``3-clause BSD``, and is no number or date."""
 _VERSION = r"[0-9]+\.[0-9]+\.[0-9]+"
 _TOP = re.compile(
-    rf"{_KEY}:(?: +(?:({_TEXT}|{_VERSION})|{_QUOTED}|\[([^\[\]{{}}#:\"'&*!|>%@`?]*)\]|([|>]-?)))?"
+    rf"{_KEY}:(?: +(?:({_TEXT}|{_VERSION}|{_COUNTED})|{_QUOTED}|\[([^\[\]{{}}#:\"'&*!|>%@`?]*)\]|([|>]-?)))?"
 )
 _LINE = re.compile(r"( +)(\S(?:.*\S)?)")
 _BELOW = re.compile(rf"( +){_KEY}: +(?:({_TEXT}|[0-9][\w.-]*)|{_QUOTED})")
 _ITEM = re.compile(rf"( *)- +(?:({_TEXT}|[0-9][\w.-]*)|{_QUOTED})")
+_OPEN = re.compile(rf" +{_KEY}:")
 _WORD = re.compile(r"[A-Za-z0-9/][\w./+ -]*")
 _MORE = re.compile(rf" +({_TEXT}|[0-9](?:[^:#]|:(?! |$)|(?<! )#)*)")
 _WORDS_1_1 = frozenset({"yes", "no", "on", "off", "y", "n"})
@@ -119,21 +123,60 @@ def _continued(line: str) -> str:
     return match[1]
 
 
-def _nested(lines: list[str]) -> tuple[dict[str, str] | list[str], str]:
-    if not lines:
+def _nested(lines: list[str], depth: int = 0) -> tuple[dict[str, Any] | list[Any], str]:
+    """Evenly indented items or keys, each with text or with more of the same below it."""
+    if not lines or depth > _MAX_DEPTH:
         raise _Doubt
-    form = _ITEM if lines[0].lstrip(" ").startswith("- ") else _BELOW
-    found = [form.fullmatch(line) for line in lines]
-    indents = {match[1] if match else None for match in found}
-    if None in indents or len(indents) != 1:
-        raise _Doubt
-    matches = [match for match in found if match]
-    if form is _ITEM:
-        return [_scalar(*match.groups()[1:]) for match in matches], "list"
-    below = {match[2]: _scalar(*match.groups()[2:]) for match in matches}
-    if len(below) != len(matches) or any(key.lower() in _OWN_WORDS for key in below):
-        raise _Doubt
+    indent = len(lines[0]) - len(lines[0].lstrip(" "))
+    if lines[0].startswith("- ", indent):
+        return [_item(entry, indent, depth) for entry in _entries(lines, indent)], "list"
+    below: dict[str, Any] = {}
+    for first, *rest in _entries(lines, indent, items=True):
+        match = _BELOW.fullmatch(first)
+        opened = None if match else _OPEN.fullmatch(first)
+        if match and not rest:
+            key, value = match[2], _scalar(*match.groups()[2:])
+        elif opened:
+            key, value = opened[1], _nested(rest, depth + 1)[0]
+        else:
+            raise _Doubt
+        if key in below or key.lower() in _OWN_WORDS:
+            raise _Doubt
+        below[key] = value
     return below, "map"
+
+
+def _item(lines: list[str], indent: int, depth: int) -> Any:
+    """One item of a list: text, or a map whose first key stands behind the hyphen."""
+    match = _ITEM.fullmatch(lines[0])
+    if match and len(lines) == 1:
+        return _scalar(*match.groups()[1:])
+    behind = lines[0][indent + 1 :]
+    if match or behind[:1] != " " or behind[1:2] in (" ", "-"):
+        raise _Doubt
+    return _nested([f"{' ' * (indent + 1)}{behind}", *lines[1:]], depth + 1)[0]
+
+
+def _entries(lines: list[str], indent: int, *, items: bool = False) -> Iterator[list[str]]:
+    """Lines by what they belong to: one at the indent and those below it.
+
+    Args:
+        lines: without an empty one; the first stands at the indent.
+        indent: blanks before each entry.
+        items: a list may begin at the indent of the key that it belongs to.
+    """
+    entry: list[str] = []
+    for line in lines:
+        inner = len(line) - len(line.lstrip(" "))
+        if inner == len(line) or inner < indent:
+            raise _Doubt
+        if entry and (inner > indent or (items and line.startswith("- ", indent))):
+            entry.append(line)
+            continue
+        if entry:
+            yield entry
+        entry = [line]
+    yield entry
 
 
 def _scalar(plain: str | None, double: str | None, single: str | None) -> str:

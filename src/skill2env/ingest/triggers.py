@@ -55,9 +55,9 @@ def _from_section(body: str) -> Iterator[str]:
     """List items and paragraphs below a heading such as "When to use", up to the next heading of its rank."""
     rank, fenced = 0, False
     for line in body.split("\n"):
-        if line.lstrip().startswith(("```", "~~~")):
+        if ("```" in line or "~~~" in line) and line.lstrip().startswith(("```", "~~~")):
             fenced = not fenced
-        heading = None if fenced else _HEADING.fullmatch(line)
+        heading = _HEADING.fullmatch(line) if not fenced and line.startswith("#") else None
         if heading:
             if rank and len(heading[1]) > rank:
                 continue
