@@ -36,8 +36,8 @@ def add(
         list[str] | None,
         typer.Argument(
             metavar="SOURCE...",
-            help="A folder, an archive, a repository's URL (#COMMIT pins it), pypi:NAME==VERSION, npm:NAME@VERSION,"
-            " or a folder with an index.jsonl.",
+            help="A folder, an archive or its URL, a repository's URL (#COMMIT pins it), pypi:NAME==VERSION,"
+            " npm:NAME@VERSION, or a folder with an index.jsonl.",
             show_default=False,
         ),
     ] = None,

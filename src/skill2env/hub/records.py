@@ -20,7 +20,7 @@ class SourceKind(StrEnum):
     FOLDER = "folder"
     """A folder of this machine; read in place, never changed."""
     ARCHIVE = "archive"
-    """A zip or tar file of this machine; a Claude `.skill` file is one."""
+    """A zip or tar file of this machine or at an address; a Claude `.skill` file is one."""
     GIT = "git"
     """A commit of a git repository, by URL or of a local mirror; nothing is checked out, nothing is run."""
     PYPI = "pypi"
@@ -38,7 +38,7 @@ class SourceSpec(Record):
     """Name within the hub."""
     kind: SourceKind
     location: str = Field(min_length=1, max_length=2000)
-    """A path (relative to the hub folder), a repository's URL, or the name of a package."""
+    """A path (relative to the hub folder), the URL of a repository or archive, or the name of a package."""
     revision: str = ""
     """What is pinned: a commit, or a package's version. Empty: whatever is there (packages need one)."""
     sha256: str = Field(default="", pattern=r"^([0-9a-f]{64})?$")
@@ -80,7 +80,7 @@ class Fetched:
     revision: str
     """What was fetched: a commit, ``NAME==VERSION``, or a digest of the tree."""
     origin: str
-    """How skills of it are to be called: ``git:URL@COMMIT``, ``pypi:NAME==VERSION``; empty for a plain folder."""
+    """How skills of it are called: ``git:URL@COMMIT``, ``pypi:NAME==VERSION``, an archive's URL; empty for a folder."""
     sha256: str = ""
     """Digest of the archive it was unpacked from, as hex; empty where there was none."""
     diagnostics: tuple[Diagnostic, ...] = ()

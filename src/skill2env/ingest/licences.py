@@ -142,4 +142,6 @@ def _is_collection(root: Path, around: list[Surrounding]) -> bool:
     if any(_OWNER_AT_REPOSITORY.fullmatch(name) for name in inner):
         return True
     top = around[-1]
-    return top.owner and bool(_COLLECTION.search(f"{top.folder.name} {top.package}"))
+    # An address says where an archive lay ("/archive/v1.tar.gz"), not what it is.
+    package = "" if top.package.startswith(("https://", "http://")) else top.package
+    return top.owner and bool(_COLLECTION.search(f"{top.folder.name} {package}"))

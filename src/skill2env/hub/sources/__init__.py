@@ -4,13 +4,14 @@ import os
 import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
 from skill2env.errors import UserError
 from skill2env.hub.folder import Hub
 from skill2env.hub.records import LOGIN, SourceKind, SourceSpec
-from skill2env.hub.sources.archive import ArchiveSource
+from skill2env.hub.sources.archive import ArchiveSource, RemoteArchiveSource, is_remote
 from skill2env.hub.sources.base import Place, Source
 from skill2env.hub.sources.corpus import INDEX_NAME, CorpusSource
 from skill2env.hub.sources.folder import FolderSource
@@ -37,7 +38,7 @@ def open_source(hub: Hub, spec: SourceSpec, *, offline: bool = False, stored: st
         case SourceKind.FOLDER:
             return FolderSource(hub, spec)
         case SourceKind.ARCHIVE:
-            return ArchiveSource(hub, spec)
+            return (RemoteArchiveSource if is_remote(spec.location) else ArchiveSource)(hub, spec)
         case SourceKind.GIT:
             return GitSource(hub, spec, offline=offline, stored=stored)
         case SourceKind.PYPI | SourceKind.NPM:
@@ -53,7 +54,8 @@ def spec_of(
 
     Args:
         hub: the hub; local paths are registered relative to it.
-        text: ``pypi:NAME==VERSION``, ``npm:NAME@VERSION``, a repository's URL (``#COMMIT`` pins it), or a path.
+        text: ``pypi:NAME==VERSION``, ``npm:NAME@VERSION``, a repository's URL (``#COMMIT`` pins it), an archive's
+            (``#sha256=HEX`` pins it), or a path.
         name: id of the source; derived from `text` when empty.
         kind: what it is, when that should not be guessed.
         revision: commit, branch or version, when `text` does not say it.
@@ -68,6 +70,15 @@ def spec_of(
         pypi, version, npm, npm_version = package.groups()
         guessed, location = (SourceKind.PYPI, pypi) if pypi else (SourceKind.NPM, npm)
         revision = revision or version or npm_version
+    elif remote and (kind == SourceKind.ARCHIVE or _names_archive(remote[1])):
+        guessed, location = SourceKind.ARCHIVE, remote[1]
+        pinned = re.fullmatch(r"sha256=([0-9a-f]{64})", remote[2] or "")
+        if remote[2] and not pinned:
+            raise UserError(
+                f"#{remote[2]} says nothing about an archive", hint="give #sha256=... or --sha256"
+            )
+        if pinned and more.setdefault("sha256", "") in ("", pinned[1]):
+            more["sha256"] = pinned[1]
     elif remote:
         guessed, location = SourceKind.GIT, remote[1]
         revision = revision or remote[2] or ""
@@ -90,6 +101,10 @@ def spec_of(
         raise UserError(f"{shown} cannot be a source: {place}: {first['msg']}", hint=hint) from None
 
 
+def _names_archive(url: str) -> bool:
+    return is_remote(url) and urlsplit(url).path.lower().endswith(_ARCHIVES)
+
+
 def _kind_of(path: Path) -> SourceKind:
     if path.is_file() and path.name.lower().endswith(_ARCHIVES):
         return SourceKind.ARCHIVE
@@ -106,6 +121,7 @@ def _kind_of(path: Path) -> SourceKind:
 
 
 def _label(location: str) -> str:
+    location = location.partition("?")[0] if is_remote(location) else location
     last = location.rstrip("/").rpartition("/")[2].rpartition(":")[2] if "@" not in location[:1] else location
     stem = re.sub(r"(?:\.git|\.zip|\.skill|\.whl|\.tar(?:\.\w+)?|\.t[gbx]z2?)$", "", last)
     return re.sub(r"[^a-z0-9._-]+", "-", stem.lower()).strip("-._")[:64] or "source"

@@ -1,57 +1,19 @@
-"""A zip or tar file of this machine."""
+"""A zip or tar file, of this machine or at an address."""
 
 import hashlib
+import re
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from skill2env.errors import UserError
 from skill2env.hub.folder import Hub, resolved
 from skill2env.hub.records import Fetched, SourceSpec
+from skill2env.hub.sources.archive_file import check_pin, file_sha256, unpacked
 from skill2env.hub.sources.base import Place
-from skill2env.hub.unpack import BadArchive, unpack
-from skill2env.store.files import storage
+from skill2env.hub.sources.download import client, held, keep, not_held, save
 
-
-def file_sha256(path: Path) -> str:
-    """Digest of a file as hex.
-
-    Raises:
-        InfraError: boundary ``storage``.
-    """
-    with storage("reading", path), path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def check_pin(spec: SourceSpec, found: str, what: str) -> None:
-    """Refuse a file that is not the pinned one.
-
-    Raises:
-        UserError: both digests are in the message.
-    """
-    if spec.sha256 and found != spec.sha256:
-        raise UserError(
-            f"source {spec.id}: {what} has sha256 {found}, not the pinned {spec.sha256}",
-            hint="find out why it changed; to accept it, change sha256 in hub.toml",
-        )
-
-
-def unpacked(spec: SourceSpec, archive: Path, place: Place, *, revision: str, origin: str) -> Fetched:
-    """Unpack an archive that was checked.
-
-    Raises:
-        UserError: it is refused; the message names the source.
-        InfraError: boundary ``storage``.
-    """
-    root = place.scratch / "tree"
-    root.mkdir()
-    sha256 = file_sha256(archive)
-    check_pin(spec, sha256, archive.name)
-    place.tell(f"unpacking {archive.name}")
-    try:
-        found = unpack(archive, root)
-    except BadArchive as error:
-        raise UserError(f"source {spec.id}: {error.message}", hint=error.hint) from None
-    return Fetched(root.resolve(), revision or f"sha256:{sha256}", origin, sha256, found)
+_OF_THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,3 +40,64 @@ class ArchiveSource:
         """See `Source.fetch`."""
         self.state()
         return unpacked(self.spec, self.path, place, revision="", origin="")
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteArchiveSource:
+    """Downloads an archive once, keeps it, and unpacks it into the scratch folder.
+
+    Pinned by sha256, or by what the first download brought: what the address holds later is not asked for again.
+    """
+
+    hub: Hub
+    spec: SourceSpec
+
+    def state(self) -> str:
+        """See `Source.state`. What was brought from an address stays what it was, so the address is its state."""
+        self._check()
+        return f"{self.spec.location}#{self.spec.sha256}"
+
+    def fetch(self, place: Place) -> Fetched:
+        """See `Source.fetch`."""
+        self._check()
+        archive = held(self._folder, self.spec.sha256)
+        if archive is not None:
+            return self._unpacked(archive, place)
+        if place.offline:
+            raise not_held(self.spec, self._name)
+        target = place.scratch / "download"
+        target.mkdir()
+        place.tell(f"downloading {self._name}")
+        with client(self.spec, self._name) as http:
+            sha256 = save(http, self.spec.location, target / self._name, self.spec)
+        check_pin(self.spec, sha256, self._name)
+        # What cannot be unpacked is not kept: a login page or half a file would be in the way of the next try.
+        fetched = self._unpacked(target / self._name, place)
+        keep(target, self._folder, sha256)
+        return fetched
+
+    def _unpacked(self, archive: Path, place: Place) -> Fetched:
+        return unpacked(self.spec, archive, place, revision="", origin=self.spec.location)
+
+    @property
+    def _folder(self) -> Path:
+        key = hashlib.sha256(self.spec.location.encode()).hexdigest()[:32]
+        return self.hub.downloads / "archive" / key
+
+    @property
+    def _name(self) -> str:
+        last = unquote(urlsplit(self.spec.location).path.rpartition("/")[2])
+        return re.sub(r"[^A-Za-z0-9._+-]+", "_", last)[-100:].lstrip("._-") or "archive"
+
+    def _check(self) -> None:
+        parts = urlsplit(self.spec.location)
+        if parts.scheme != "https" and not self.spec.sha256 and parts.hostname not in _OF_THIS_MACHINE:
+            raise UserError(
+                f"source {self.spec.id}: an address without https needs the sha256 of the file",
+                hint="give an https:// address, or --sha256",
+            )
+
+
+def is_remote(location: str) -> bool:
+    """Whether an archive's location is an address and no path."""
+    return location.startswith(("https://", "http://"))

@@ -16,7 +16,7 @@ from skill2env.authors.workspace import name_problem, path_problem
 from skill2env.errors import UserError
 from skill2env.hub.folder import Hub, resolved
 from skill2env.hub.records import Fetched, IndexEntry, SourceSpec
-from skill2env.hub.sources.archive import file_sha256, unpacked
+from skill2env.hub.sources.archive_file import file_sha256, unpacked
 from skill2env.hub.sources.base import Place
 from skill2env.hub.tree import folder_state
 from skill2env.ingest.package import ORIGIN_NAME

@@ -18,15 +18,15 @@ from skill2env.errors import Boundary, InfraError, UserError
 from skill2env.hub.folder import Hub
 from skill2env.hub.records import Fetched, SourceKind, SourceSpec
 from skill2env.hub.sources import simple_index
-from skill2env.hub.sources.archive import check_pin, file_sha256, unpacked
+from skill2env.hub.sources.archive_file import check_pin, file_sha256, unpacked
 from skill2env.hub.sources.base import Place
-from skill2env.store.files import move_into_place, storage, write_text
+from skill2env.hub.sources.download import held, keep, not_held
+from skill2env.store.files import storage
 
 _PYPI_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?")
 _NPM_NAME = re.compile(r"(?:@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~-][a-z0-9._~-]*")
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+!_-]{0,80}")
 _TIMEOUT_SEC = 1800
-_DIGEST_NAME = "SHA256"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +44,10 @@ class PackageSource:
     def fetch(self, place: Place) -> Fetched:
         """See `Source.fetch`."""
         self._check()
-        archive = self._held()
+        archive = held(self._folder, self.spec.sha256)
         if archive is None:
             if place.offline:
-                raise InfraError(
-                    Boundary.NETWORK,
-                    f"source {self.spec.id}: {self._wanted()} was not downloaded before, and --offline forbids it now",
-                    hint="run the same command without --offline once",
-                    transient=False,
-                )
+                raise not_held(self.spec, self._wanted())
             place.tell(f"downloading {self._wanted()}")
             archive = self._bring(place.scratch)
         return unpacked(self.spec, archive, place, revision=self._wanted(), origin=self._origin())
@@ -81,17 +76,6 @@ class PackageSource:
         name = re.sub(r"[^a-z0-9.-]+", "_", self.spec.location.lower())
         return self.hub.downloads / self.spec.kind.value / f"{name}-{self.spec.revision}"
 
-    def _held(self) -> Path | None:
-        """What an earlier sync downloaded, when it is still what it was and what the pin says."""
-        try:
-            noted = (self._folder / _DIGEST_NAME).read_text(encoding="utf-8").strip()
-            (archive,) = (path for path in sorted(self._folder.iterdir()) if path.name != _DIGEST_NAME)
-        except (OSError, ValueError):
-            return None
-        if file_sha256(archive) != noted or (self.spec.sha256 and noted != self.spec.sha256):
-            return None
-        return archive
-
     def _bring(self, scratch: Path) -> Path:
         target = scratch / "download"
         target.mkdir()
@@ -104,8 +88,7 @@ class PackageSource:
             raise self._failed(f"the client delivered {len(files)} files")
         sha256 = file_sha256(files[0])
         check_pin(self.spec, sha256, files[0].name)
-        write_text(target / _DIGEST_NAME, sha256 + "\n")
-        move_into_place(target, self._folder)
+        keep(target, self._folder, sha256)
         return self._folder / files[0].name
 
     def _from_pypi(self, target: Path, scratch: Path) -> None:

@@ -3,7 +3,6 @@
 For source archives, which pip cannot download without running their build script, and for machines without pip.
 """
 
-import hashlib
 import re
 from dataclasses import dataclass
 from html.parser import HTMLParser
@@ -11,17 +10,13 @@ from pathlib import Path
 from typing import Any, override
 from urllib.parse import unquote, urldefrag, urljoin
 
-import httpx
-
-from skill2env.errors import Boundary, InfraError, UserError
+from skill2env.errors import UserError
 from skill2env.hub.records import SourceSpec
+from skill2env.hub.sources.download import client, save
 from skill2env.sandbox.mirrors import python_index_url
-from skill2env.store.files import storage
 
 _ACCEPT = "application/vnd.pypi.simple.v1+json, text/html;q=0.5"
 _PAGE_LIMIT_BYTES = 64 * 2**20
-_FILE_LIMIT_BYTES = 1 * 2**30
-_TIMEOUT_SEC = 60.0
 _ENDINGS = (".whl", ".tar.gz", ".zip", ".tar.bz2", ".tar.xz", ".tgz")
 
 
@@ -43,22 +38,20 @@ def download(spec: SourceSpec, target: Path) -> None:
         InfraError: boundary ``network`` or ``storage``.
     """
     page = f"{python_index_url()}/{re.sub(r'[-_.]+', '-', spec.location).lower()}/"
-    try:
-        with httpx.Client(timeout=_TIMEOUT_SEC, follow_redirects=True, headers={"Accept": _ACCEPT}) as client:
-            response = client.get(page)
-            if response.status_code == 404:
-                raise UserError(
-                    f"source {spec.id}: the package index has no {spec.location}", hint="check the name"
-                )
-            response.raise_for_status()
-            chosen = choose(links(response.content[:_PAGE_LIMIT_BYTES], str(response.url)), spec)
-            _save(client, chosen, target / chosen.name)
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise InfraError(
-            Boundary.NETWORK,
-            f"source {spec.id}: downloading {spec.location} failed: {type(error).__name__}",
-            hint="what is stored is kept; run the same command again",
-        ) from None
+    with client(spec, spec.location, _ACCEPT) as http:
+        response = http.get(page)
+        if response.status_code == 404:
+            raise UserError(
+                f"source {spec.id}: the package index has no {spec.location}", hint="check the name"
+            )
+        response.raise_for_status()
+        chosen = choose(links(response.content[:_PAGE_LIMIT_BYTES], str(response.url)), spec)
+        found = save(http, chosen.url, target / chosen.name, spec)
+    if chosen.sha256 and found != chosen.sha256:
+        raise UserError(
+            f"source {spec.id}: {chosen.name} is not the file that the index describes",
+            hint="run the same command again",
+        )
 
 
 def links(page: bytes, base: str) -> list[Link]:
@@ -120,23 +113,6 @@ def _is_of(name: str, spec: SourceSpec) -> bool:
     project = re.sub(r"[-_.]+", "[-_.]+", re.escape(spec.location).replace(r"\-", "-").replace(r"\.", "."))
     version = re.escape(spec.revision)
     return bool(re.match(rf"{project}-{version}(?:-|\.(?:tar|zip|tgz)\b)", name, re.IGNORECASE))
-
-
-def _save(client: httpx.Client, link: Link, path: Path) -> None:
-    digest = hashlib.sha256()
-    size = 0
-    with client.stream("GET", link.url) as response, storage("writing", path), path.open("wb") as out:
-        response.raise_for_status()
-        for piece in response.iter_bytes(1 << 20):
-            size += len(piece)
-            if size > _FILE_LIMIT_BYTES:
-                raise UserError(f"{link.name} has more than {_FILE_LIMIT_BYTES:,} bytes")
-            digest.update(piece)
-            out.write(piece)
-    if link.sha256 and digest.hexdigest() != link.sha256:
-        raise UserError(
-            f"{link.name} is not the file that the index describes", hint="run the same command again"
-        )
 
 
 class _Anchors(HTMLParser):
