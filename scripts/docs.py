@@ -122,7 +122,7 @@ def _domains() -> str:
 
 
 def _licence_families() -> str:
-    from skill2env.hub.policy import LicenceFamily
+    from skill2env.hub.licence_families import LicenceFamily
 
     return enum_table(LicenceFamily, "family")
 

@@ -13,7 +13,7 @@ import pytest
 import skill2env
 from skill2env.authors.protocol import AllowanceSpent, AuthorFailed
 from skill2env.errors import Boundary, BudgetReached, InfraError, Skill2EnvError, UserError
-from skill2env.hub.unpack import BadArchive
+from skill2env.hub.tar_stream import BadArchive
 from skill2env.llm.failures import ProviderError, ProviderFault
 from skill2env.records import Usage
 from skill2env.sandbox.agent_image import AgentImageFailed

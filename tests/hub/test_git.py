@@ -12,10 +12,10 @@ from tests.hub.test_sync import left_out, places
 from skill2env.errors import InfraError, UserError
 from skill2env.hub.explain import explain
 from skill2env.hub.folder import Hub, register
+from skill2env.hub.safe_tree import UnpackLimits
 from skill2env.hub.sources import spec_of
 from skill2env.hub.sources.git import GitSource
 from skill2env.hub.store import Store
-from skill2env.hub.unpack import UnpackLimits
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 LICENCE = "MIT License\n\nPermission is hereby granted, free of charge, to any person obtaining a copy"
@@ -204,7 +204,7 @@ def test_offline_asks_nobody_for_the_newest_commit(repository: Path, hub: Hub, s
     assert not synced(offline=True, again=True).failed
     assert places(hub) == before
     hub.config_file.write_text(hub.config_file.read_text() + 'revision = "other"\n')
-    assert "other was not fetched before" in synced(offline=True).sources[0].error
+    assert "other was not downloaded before" in synced(offline=True).sources[0].error
 
 
 def _bomb(repository: Path, leaf: bytes) -> str:

@@ -3,15 +3,8 @@ from pathlib import Path
 import pytest
 
 from skill2env.errors import UserError
-from skill2env.hub.policy import (
-    POLICY_LIMIT_BYTES,
-    LicenceFamily,
-    LicencePolicy,
-    decide,
-    families_of,
-    load_policy,
-    parse_policy,
-)
+from skill2env.hub.licence_families import LicenceFamily, families_of
+from skill2env.hub.policy import POLICY_LIMIT_BYTES, LicencePolicy, decide, load_policy, parse_policy
 from skill2env.records import Licence, LicenceEvidence
 
 DEFAULT = LicencePolicy()

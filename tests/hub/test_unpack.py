@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from skill2env.hub.unpack import BadArchive, SafeTree, UnpackLimits, unpack
+from skill2env.hub.safe_tree import SafeTree, UnpackLimits
+from skill2env.hub.tar_stream import BadArchive
+from skill2env.hub.unpack import unpack
 
 
 def tar_of(path: Path, *members: tuple[tarfile.TarInfo | str, bytes], mode: str = "w:gz") -> Path:

@@ -86,6 +86,15 @@ CREATE VIRTUAL TABLE texts USING fts5(
 );
 """
 
+_SEEN = """
+CREATE TABLE IF NOT EXISTS seen (    -- places of sources that are read where they are
+    source TEXT NOT NULL,
+    path TEXT NOT NULL,
+    state TEXT NOT NULL,             -- names, sizes and times before it was read; see hub.unchanged
+    PRIMARY KEY (source, path)
+) STRICT, WITHOUT ROWID
+"""
+
 
 class Database(SqliteFile):
     """An open index file. Use as a context manager, from one thread."""
@@ -108,6 +117,7 @@ class Database(SqliteFile):
                 prepare(connection)
                 connection.execute("PRAGMA cache_size = -65536")
                 _check(connection, path, make=True)
+                connection.execute(_SEEN)
             except BaseException:
                 connection.close()
                 raise

@@ -2,13 +2,13 @@
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from skill2env.hub.database import Database
 from skill2env.hub.examine import Examination
-from skill2env.hub.records import Fetched, Origin, SkillRow, SourceSpec, SourceStatus, storable
+from skill2env.hub.records import Fetched, Origin, SeenPlace, SkillRow, SourceSpec, SourceStatus, storable
 from skill2env.hub.take import Taken
 from skill2env.records import Diagnostic, canonical_json
 
@@ -113,6 +113,7 @@ class Index:
             for name in gone:
                 db.execute("DELETE FROM sources WHERE id = ?", (name,))
                 db.execute("DELETE FROM origins WHERE source = ?", (name,))
+                db.execute("DELETE FROM seen WHERE source = ?", (name,))
             _changed(db)
 
     # -------------------------------------------------------------------------------------------- contents and places
@@ -123,8 +124,38 @@ class Index:
         self.remember("sync", str(number))
         return number
 
-    def add(self, batch: Sequence[Taken], sync: int) -> None:
-        """Write contents and places; what is known already stays as it is."""
+    def seen(self, source: str) -> dict[str, SeenPlace]:
+        """Path -> what the last sync saw there, of a source that is read where it is."""
+        rows = self.database.rows(
+            "SELECT path, state, digest, record FROM origins JOIN seen USING (source, path)"
+            " WHERE source = ? AND EXISTS (SELECT 1 FROM skills WHERE skills.digest = origins.digest)",
+            (source,),
+        )
+        return {
+            row["path"]: SeenPlace(
+                row["state"],
+                row["digest"],
+                tuple(digest for _, digest in json.loads(row["record"])["notices"]),
+            )
+            for row in rows
+        }
+
+    def confirm(self, source: str, paths: Iterable[str], sync: int, revision: str) -> None:
+        """Note of places that they are as they were."""
+        with self.database.transaction() as db:
+            db.executemany(
+                "UPDATE origins SET sync = ?, record = json_set(record, '$.revision', ?) WHERE source = ? AND path = ?",
+                [(sync, revision, source, path) for path in paths],
+            )
+
+    def add(self, batch: Sequence[Taken], sync: int, states: Mapping[str, str] | None = None) -> None:
+        """Write contents and places; what is known already stays as it is.
+
+        Args:
+            batch: what was read.
+            sync: number of this sync.
+            states: path -> state of the place before it was read, where that is worth noting.
+        """
         with self.database.transaction() as db:
             for taken in batch:
                 if taken.row is not None:
@@ -137,12 +168,24 @@ class Index:
                     if o is not None
                 ],
             )
+            db.executemany(
+                "INSERT OR REPLACE INTO seen (source, path, state) VALUES (?, ?, ?)",
+                [
+                    (taken.origin.source, taken.path, states[taken.path])
+                    for taken in batch
+                    if states and taken.origin is not None
+                ],
+            )
             _changed(db)
 
     def retire(self, source: str, sync: int) -> None:
         """Forget the places of a source that a finished sync did not see."""
         with self.database.transaction() as db:
             done = db.execute("DELETE FROM origins WHERE source = ? AND sync <> ?", (source, sync))
+            db.execute(
+                "DELETE FROM seen WHERE source = ? AND path NOT IN (SELECT path FROM origins WHERE source = ?)",
+                (source, source),
+            )
             if done.rowcount:
                 _changed(db)
 

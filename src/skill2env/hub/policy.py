@@ -1,64 +1,31 @@
 """Which licences a hub takes, and why: a policy of SPDX expressions, families and evidence, decided per skill.
 
 A statement of several licences is read as its author meant it: of ``A OR B`` one allowed choice is enough, of
-``A AND B`` every part must be allowed, ``A WITH exception`` only adds permissions to ``A``. What the words mean comes
-from the SPDX list and the families from the ScanCode list, both inside the library `license_expression`.
+``A AND B`` every part must be allowed, ``A WITH exception`` only adds permissions to ``A``. What the words mean is
+told by `licence_families`.
 """
 
 import functools
-import re
 import tomllib
 from collections.abc import Iterable
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError, field_validator
 
 from skill2env.errors import UserError
-from skill2env.ingest.spdx import PROPRIETARY
+from skill2env.hub.licence_families import (
+    LicenceFamily,
+    exceptions,
+    families_of,
+    parse_expression,
+    unknown_ids,
+)
 from skill2env.records import Licence, LicenceEvidence, Record, meanings
 
 POLICY_LIMIT_BYTES = 100_000
 _STRENGTH = {kind: rank for rank, kind in enumerate(LicenceEvidence)}
 """Evidence -> rank, 0 is the strongest; `LicenceEvidence` lists it in that order."""
-
-
-class LicenceFamily(StrEnum):
-    """Kinds of terms. A policy may name a family where it could name a licence."""
-
-    PERMISSIVE = "permissive"
-    """Allows everything but asks for notices at most, or gives the work to the public domain."""
-    COPYLEFT = "copyleft"
-    """Derived works must be given under the same terms, wholly or file by file; share-alike included."""
-    NON_COMMERCIAL = "non-commercial"
-    """Excludes use for profit."""
-    NO_DERIVATIVES = "no-derivatives"
-    """Forbids changed versions, and a task is one."""
-    RESTRICTED = "restricted"
-    """Source can be read, but some use is excluded or costs money."""
-    PROPRIETARY = "proprietary"
-    """Grants nothing that a task could rest on."""
-    UNKNOWN = "unknown"
-    """No SPDX licence; what it says is not known."""
-
-
-_OF_CATEGORY = {
-    "Permissive": LicenceFamily.PERMISSIVE,
-    "Public Domain": LicenceFamily.PERMISSIVE,
-    "Copyleft": LicenceFamily.COPYLEFT,
-    "Copyleft Limited": LicenceFamily.COPYLEFT,
-    "Source-available": LicenceFamily.RESTRICTED,
-    "Free Restricted": LicenceFamily.RESTRICTED,
-    "Proprietary Free": LicenceFamily.PROPRIETARY,
-    "Commercial": LicenceFamily.PROPRIETARY,
-}
-_BY_NAME = (
-    (re.compile(r"(?:^|-)ND(?:-|$)", re.IGNORECASE), LicenceFamily.NO_DERIVATIVES),
-    (re.compile(r"(?:^|-)(?:NC|Non-?commercial)(?:-|$)", re.IGNORECASE), LicenceFamily.NON_COMMERCIAL),
-    (re.compile(r"proprietary|all-rights-reserved", re.IGNORECASE), LicenceFamily.PROPRIETARY),
-    (re.compile(r"polyform|business-source|commons-clause", re.IGNORECASE), LicenceFamily.RESTRICTED),
-)
 
 
 class LicencePolicy(Record):
@@ -92,8 +59,8 @@ def _entry(name: str) -> str:
     text = " ".join(name.split())
     if text.lower() in set(LicenceFamily):
         return text.lower()
-    parsed = _parse(text)
-    if parsed is None or _unknown_ids(parsed):
+    parsed = parse_expression(text)
+    if parsed is None or unknown_ids(parsed):
         raise ValueError(f"{name!r} is neither an SPDX expression nor one of {', '.join(LicenceFamily)}")
     return str(parsed)
 
@@ -148,7 +115,7 @@ def decide(licence: Licence, policy: LicencePolicy) -> LicenceDecision:
     weak = _STRENGTH[licence.evidence] > _STRENGTH[policy.minimum_evidence]
     if not licence.spdx:
         return _without_expression(licence, policy, weak)
-    parsed = _parse(licence.spdx)
+    parsed = parse_expression(licence.spdx)
     if parsed is None:
         return _refuse(f"{licence.spdx} is no SPDX expression.")
     verdict = _judge(parsed, policy)
@@ -211,7 +178,7 @@ def _judge(node: Any, policy: LicencePolicy) -> LicenceDecision:
         return (_one_of if node.operator.strip() == "OR" else _all_of)(whole, decisions)
     if hasattr(node, "license_symbol"):  # WITH: an exception permits more than the licence, never less
         base = _judge(node.license_symbol, policy)
-        if str(node.exception_symbol).lower() not in _exceptions():
+        if str(node.exception_symbol).lower() not in exceptions():
             return _refuse(f"{node.exception_symbol} in {whole} is no exception that SPDX knows.")
         if base.allowed:
             return base.model_copy(update={"chosen": whole})
@@ -253,60 +220,3 @@ def _judge_family(spdx: str, policy: LicencePolicy) -> LicenceDecision:
     return _refuse(
         f"{spdx} is {missing.value} ({about[:1].lower()}{about[1:]}), which the policy does not allow."
     )
-
-
-@functools.cache
-def families_of(spdx: str) -> tuple[LicenceFamily, ...]:
-    """Every family of one SPDX id, most telling first: ``CC-BY-NC-SA-4.0`` is non-commercial and copyleft."""
-    if spdx == PROPRIETARY:
-        return (LicenceFamily.PROPRIETARY,)
-    named = [family for pattern, family in _BY_NAME if pattern.search(spdx)]
-    if re.search(r"-SA(?:-|$)", spdx):
-        named.append(LicenceFamily.COPYLEFT)
-    if named:
-        return tuple(named)
-    return (_OF_CATEGORY.get(_categories().get(spdx.lower(), ""), LicenceFamily.UNKNOWN),)
-
-
-@functools.cache
-def _categories() -> dict[str, str]:
-    """SPDX id in lower case -> ScanCode's category; retired ids (``GPL-3.0``) included."""
-    from license_expression import get_license_index
-
-    found: dict[str, str] = {}
-    index: list[dict[str, Any]] = get_license_index()
-    for item in index:
-        for name in (item.get("spdx_license_key"), *item.get("other_spdx_license_keys", ())):
-            if name:
-                found.setdefault(str(name).lower(), str(item.get("category", "")))
-    return found
-
-
-@functools.cache
-def _exceptions() -> frozenset[str]:
-    """SPDX ids of exceptions, in lower case."""
-    from license_expression import get_license_index
-
-    index: list[dict[str, Any]] = get_license_index()
-    return frozenset(str(item.get("spdx_license_key")).lower() for item in index if item.get("is_exception"))
-
-
-@functools.cache
-def _licensing() -> Any:
-    from license_expression import get_spdx_licensing
-
-    return get_spdx_licensing()
-
-
-def _parse(expression: str) -> Any:
-    """The expression as a tree with canonical ids, None when it is none. Unknown ids stay as they are."""
-    try:
-        return _licensing().parse(expression, validate=False, strict=False)
-    except Exception:
-        # The library raises errors of several trees on odd input; all mean the same here.
-        return None
-
-
-def _unknown_ids(parsed: Any) -> list[str]:
-    known: Any = _licensing().unknown_license_keys(parsed)
-    return [str(item) for item in known if str(item) != PROPRIETARY]

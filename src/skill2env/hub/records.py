@@ -114,6 +114,16 @@ class Origin(Record):
     """What was odd about the place."""
 
 
+@dataclass(frozen=True, slots=True)
+class SeenPlace:
+    """One skill as the last sync saw it."""
+
+    state: str
+    digest: str
+    notices: tuple[str, ...]
+    """Digests of the notices around it."""
+
+
 EVIDENCE_RANK = {evidence: rank for rank, evidence in enumerate(LicenceEvidence)}
 """Strongest first."""
 

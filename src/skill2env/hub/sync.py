@@ -4,7 +4,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import batched
 from pathlib import Path
@@ -20,6 +20,7 @@ from skill2env.hub.records import Fetched, SourceKind, SourceSpec, SourceStatus
 from skill2env.hub.sources import Place, open_source
 from skill2env.hub.store import Store
 from skill2env.hub.take import Job, Taken, Work, take_many
+from skill2env.hub.unchanged import Sorted, sort_out
 from skill2env.ingest import DiscoveryLimits, find_skills
 from skill2env.progress import Event, EventKind, Progress, silent
 from skill2env.records import Diagnostic, Severity, digest_of
@@ -114,7 +115,9 @@ class Syncer:
         self.pool()
         try:
             fetched = source.fetch(Place(self.hub, scratch, offline=self.options.offline, tell=tell))
-            return self._take(spec, state, fetched)
+            return self._take(
+                spec, state, fetched, in_place=not fetched.root.is_relative_to(scratch.resolve())
+            )
         finally:
             self._leftovers.append((scratch, self.pool().submit(_remove, scratch)))
 
@@ -126,11 +129,18 @@ class Syncer:
             _remove(scratch)
         self._leftovers.clear()
 
-    def _take(self, spec: SourceSpec, state: str, fetched: Fetched) -> SourceOutcome:
-        jobs, noticed = jobs_of(spec, fetched)
+    def _take(self, spec: SourceSpec, state: str, fetched: Fetched, *, in_place: bool) -> SourceOutcome:
+        found, noticed = jobs_of(spec, fetched)
         left_out = [*fetched.diagnostics, *noticed]
         self.index.set_source(spec, state, fetched, SourceStatus.PARTIAL)
         number = self.index.next_sync()
+        sorted_out = Sorted((), tuple(found), {})
+        if in_place:
+            sorted_out = sort_out(self.index, Store(self.hub.store), spec, fetched, found)
+        if self.options.again:
+            sorted_out = replace(sorted_out, same=(), changed=tuple(found))
+        jobs = sorted_out.changed
+        self.index.confirm(spec.id, sorted_out.same, number, fetched.revision)
         self.progress(Event(EventKind.PHASE, spec.id, total=len(jobs)))
         work = Work(
             store=self.hub.store,
@@ -141,16 +151,16 @@ class Syncer:
             bounded=_BOUNDED[spec.kind],
             collection=spec.collection,
         )
-        count = 0
+        count = len(sorted_out.same)
         for batch in batched(self._taken(work, jobs), _BATCH):
-            self.index.add(batch, number)
+            self.index.add(batch, number, sorted_out.states)
             refused = [taken.failed for taken in batch if taken.failed is not None]
             left_out += refused
             count += len(batch) - len(refused)
             self.progress(Event(EventKind.COUNT, spec.id, total=len(batch)))
         self.index.retire(spec.id, number)
         self.index.set_source(spec, state, fetched, SourceStatus.FRESH, left_out)
-        return SourceOutcome(spec.id, SourceStatus.FRESH, skills=count, left_out=len(jobs) - count)
+        return SourceOutcome(spec.id, SourceStatus.FRESH, skills=count, left_out=len(found) - count)
 
     def _taken(self, work: Work, jobs: Sequence[Job]) -> Iterator[Taken]:
         if not jobs:

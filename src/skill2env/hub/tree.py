@@ -35,11 +35,15 @@ def folder_state(root: Path) -> str:
                 stack.append(entry.path)
                 facts = "d"
             else:
-                try:
-                    status = entry.stat(follow_symlinks=False)
-                    times = f"{status.st_mtime_ns} {status.st_ctime_ns}"
-                    facts = f"{status.st_mode} {status.st_size} {status.st_ino} {times}"
-                except OSError as error:
-                    facts = f"unreadable {error.errno}"
+                facts = entry_facts(entry)
             digest.update(os.fsencode(f"{entry.path[cut:]}\0{facts}\0"))
     return f"tree:{digest.hexdigest()}"
+
+
+def entry_facts(entry: "os.DirEntry[str] | Path") -> str:
+    """Mode, size, inode and times of one entry, not followed; or why they cannot be told."""
+    try:
+        status = entry.lstat() if isinstance(entry, Path) else entry.stat(follow_symlinks=False)
+    except OSError as error:
+        return f"unreadable {error.errno}"
+    return f"{status.st_mode} {status.st_size} {status.st_ino} {status.st_mtime_ns} {status.st_ctime_ns}"

@@ -6,7 +6,8 @@ from pathlib import Path
 from skill2env.errors import UserError
 from skill2env.hub.records import Fetched, SourceSpec
 from skill2env.hub.sources.base import Place
-from skill2env.hub.unpack import BadArchive, unpack
+from skill2env.hub.tar_stream import BadArchive
+from skill2env.hub.unpack import unpack
 from skill2env.store.files import storage
 
 
