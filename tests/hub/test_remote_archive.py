@@ -223,6 +223,12 @@ def test_what_says_nothing_about_an_archive_is_refused(hub: Hub, text: str) -> N
     assert "word" not in caught.value.message
 
 
-def test_an_archive_without_an_ending_needs_its_kind(hub: Hub, server: Server, packed: bytes) -> None:
-    server.put("/download", packed)
-    assert not sync(hub, f"{server.url}/download", kind="archive").failed
+@pytest.mark.parametrize("path", ["/download", "/SHA256", "/", "/..%2f..%2fx", "/%00%ff"])
+def test_an_archive_without_an_ending_needs_its_kind(
+    hub: Hub, server: Server, packed: bytes, path: str
+) -> None:
+    server.put(path, packed)
+    assert not sync(hub, f"{server.url}{path}", kind="archive", name="it").failed
+    assert not sync_hub(hub, again=True, workers=1).failed
+    assert len(server.asked) == 1
+    assert {found.parent.parent.name for found in hub.path.rglob("SHA256")} == {"archive"}

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.hub.conftest import make_skill
 
+from skill2env.hub import unchanged
 from skill2env.hub.database import Database
 from skill2env.hub.folder import Hub, register
 from skill2env.hub.sources import spec_of
@@ -112,3 +113,24 @@ def test_a_file_of_the_same_size_and_time_of_change_is_still_another(source: Pat
     notes.write_text(notes.read_text().swapcase())
     os.utime(notes, ns=(status.st_atime_ns, status.st_mtime_ns))
     assert read(hub) == 1  # the time of the inode's change cannot be set
+
+
+def test_metadata_that_is_a_link_to_everything_is_not_walked(
+    source: Path, hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    walked: list[Path] = []
+    state = unchanged.folder_state
+
+    def noted(root: Path) -> str:
+        walked.append(root)
+        return state(root)
+
+    monkeypatch.setattr(unchanged, "folder_state", noted)
+    (source / "everything-1.dist-info").symlink_to("/")
+    (source / "own-1.dist-info").mkdir()
+    register(hub, [spec_of(hub, str(source))])
+    assert read(hub) == 3
+    assert source / "own-1.dist-info" in walked
+    assert source / "everything-1.dist-info" not in walked
+    (source / "own-1.dist-info/METADATA").write_text("Name: own\nVersion: 1\nLicense: ISC\n\n")
+    assert read(hub) == 3

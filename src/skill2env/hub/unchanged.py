@@ -88,11 +88,16 @@ def _around(folder: Path) -> str:
     except OSError as error:
         return f"unreadable {error.errno}"
     facts = [
-        [
-            ascii(name),
-            folder_state(folder / name) if name.endswith(".dist-info") else entry_facts(folder / name),
-        ]
+        [ascii(name), _of_one(folder / name)]
         for name in names
         if name != ".git"  # only whether it is there counts, and git writes to it all the time
     ]
     return digest_of([mode, ".git" in names, facts])
+
+
+def _of_one(path: Path) -> str:
+    """A file or link by itself, a folder of metadata by all that it holds; a link is not followed, it may lead to /."""
+    inside = (
+        folder_state(path) if path.suffix == ".dist-info" and path.is_dir() and not path.is_symlink() else ""
+    )
+    return entry_facts(path) + inside

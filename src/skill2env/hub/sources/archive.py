@@ -11,7 +11,7 @@ from skill2env.hub.folder import Hub, resolved
 from skill2env.hub.records import Fetched, SourceSpec
 from skill2env.hub.sources.archive_file import check_pin, file_sha256, unpacked
 from skill2env.hub.sources.base import Place
-from skill2env.hub.sources.download import client, held, keep, not_held, save
+from skill2env.hub.sources.download import DIGEST_NAME, client, held, keep, not_held, save
 
 _OF_THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -87,7 +87,8 @@ class RemoteArchiveSource:
     @property
     def _name(self) -> str:
         last = unquote(urlsplit(self.spec.location).path.rpartition("/")[2])
-        return re.sub(r"[^A-Za-z0-9._+-]+", "_", last)[-100:].lstrip("._-") or "archive"
+        name = re.sub(r"[^A-Za-z0-9._+-]+", "_", last)[-100:].lstrip("._-")
+        return name if name not in ("", DIGEST_NAME) else "archive"
 
     def _check(self) -> None:
         parts = urlsplit(self.spec.location)

@@ -20,7 +20,8 @@ _ANSWER_SEC = 60.0
 _WHOLE_SEC = 1800.0
 """Longest download."""
 _MOST_REDIRECTS = 5
-_DIGEST_NAME = "SHA256"
+DIGEST_NAME = "SHA256"
+"""File beside a kept download that holds its digest."""
 _AGAIN = "what is stored is kept; run the same command again"
 
 
@@ -132,8 +133,8 @@ def held(folder: Path, sha256: str = "") -> Path | None:
         sha256: digest that it must have; empty when any will do.
     """
     try:
-        noted = (folder / _DIGEST_NAME).read_text(encoding="utf-8").strip()
-        (archive,) = (path for path in sorted(folder.iterdir()) if path.name != _DIGEST_NAME)
+        noted = (folder / DIGEST_NAME).read_text(encoding="utf-8").strip()
+        (archive,) = (path for path in sorted(folder.iterdir()) if path.name != DIGEST_NAME)
     except (OSError, ValueError):
         return None
     if (sha256 and noted != sha256) or file_sha256(archive) != noted:
@@ -147,7 +148,7 @@ def keep(staged: Path, folder: Path, sha256: str) -> None:
     Raises:
         InfraError: boundary ``storage``.
     """
-    write_text(staged / _DIGEST_NAME, sha256 + "\n")
+    write_text(staged / DIGEST_NAME, sha256 + "\n")
     move_into_place(staged, folder)
 
 
