@@ -63,6 +63,12 @@ def _boundaries() -> str:
     return enum_table(Boundary, "boundary")
 
 
+def _rubric_policies() -> str:
+    from skill2env.train.reward import RubricPolicy
+
+    return enum_table(RubricPolicy, "policy")
+
+
 def _gates() -> str:
     from skill2env.verify.verify import GATES
 
@@ -188,6 +194,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "reasons": _reasons,
     "skips": _skips,
     "boundaries": _boundaries,
+    "rubric-policies": _rubric_policies,
     "settings": _settings,
     "gates": _gates,
     "rules": _rules,

@@ -27,4 +27,5 @@ compile base.txt pyproject.toml
 compile dev.txt --constraints requirements/base.txt --group dev pyproject.toml
 compile huggingface.txt --constraints requirements/base.txt --extra huggingface pyproject.toml
 compile parquet.txt --constraints requirements/base.txt --extra parquet pyproject.toml
+compile train.txt --constraints requirements/base.txt --extra train pyproject.toml
 echo "uv" | compile uv.txt -

@@ -1,0 +1,1 @@
+"""Trials whose outcome is trained on or judged: run, classified, kept, counted and exported."""
