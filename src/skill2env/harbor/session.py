@@ -67,6 +67,8 @@ class AgentReport:
     turns: int = 0
     estimated: bool = False
     """Some of the tokens were estimated: no counts were given, or replies broke off."""
+    tool_calls: int = 0
+    """Of the trajectory, when the agent writes one."""
     stop: str = ""
     """Why the built-in agent ended; empty for others."""
     summary: str = ""
@@ -91,6 +93,7 @@ def read_report(outcome: TrialOutcome) -> AgentReport:
         cost_usd=_cost(told.get("cost_usd")),
         turns=_count(turns) or sum(step.get("source") == "agent" for step in steps),
         estimated=bool(metadata.get("tokens_estimated")),
+        tool_calls=sum(len(cast("list[Any]", step.get("tool_calls") or [])) for step in steps),
         stop=str(metadata.get("stop") or ""),
         summary=str(metadata.get("summary") or ""),
         failed=_failed(outcome, metadata),

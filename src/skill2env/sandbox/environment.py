@@ -11,6 +11,7 @@ Nothing here blocks the event loop: every call that waits does so in a thread of
 task kills what that thread started.
 """
 
+import contextlib
 from pathlib import Path
 from typing import Any, override
 
@@ -22,14 +23,19 @@ from skill2env.errors import UserError
 from skill2env.sandbox import catalog
 from skill2env.sandbox.box import Box
 from skill2env.sandbox.box_calls import ROOT_USERS
-from skill2env.sandbox.box_environment import BoxEnvironment, BoxOptions
+from skill2env.sandbox.box_environment import VERIFIER_SESSION, BoxEnvironment, BoxOptions
 from skill2env.sandbox.chores import read_chore
+from skill2env.sandbox.difference import difference
 from skill2env.sandbox.identity import Identity, current_identity, find_identity, subuid_fix, user_name
 from skill2env.sandbox.images import BuiltImage, add_agent, build_image, resolve_image
 from skill2env.sandbox.limits import absent_limits
 from skill2env.sandbox.network import trial_network
 from skill2env.sandbox.off_loop import off_loop
+from skill2env.sandbox.scratch import kept_folder, remove_tree
 from skill2env.sandbox.session import HOSTNAME, Sandbox, SandboxSpec
+
+DIFFERENCE_FILE = "difference.json"
+"""Name of the record of changed files, in the trial's folder."""
 
 
 class NamespaceOptions(BoxOptions):
@@ -37,6 +43,10 @@ class NamespaceOptions(BoxOptions):
 
     tier: str = Field(
         default="", description="Identity tier: root, subuid or single-uid; empty for the best."
+    )
+    difference: bool = Field(
+        default=False,
+        description="Write beside the trial what the agent's container changed (difference.json).",
     )
 
 
@@ -155,6 +165,21 @@ class NamespaceEnvironment(BoxEnvironment):
         if chore is not None and isinstance(box, Sandbox) and await off_loop(lambda: box.do_chore(chore)):
             return ExecResult(stdout="", stderr="", return_code=0)
         return await super().exec(command, cwd=cwd, env=env, timeout_sec=timeout_sec, user=user)
+
+    @override
+    def _end(self, box: Box, keep: str) -> None:
+        wanted = self._settings.difference and VERIFIER_SESSION not in self.session_id
+        super()._end(box, keep or (self.session_id if wanted else ""))
+        if not wanted or self.image is None:
+            return
+        upper = kept_folder(self.session_id)
+        with contextlib.suppress(OSError):
+            found = difference(upper, self.image.layers)
+            (self.trial_paths.trial_dir / DIFFERENCE_FILE).write_text(
+                found.model_dump_json(), encoding="utf-8"
+            )
+        if not keep:
+            remove_tree(upper, self.identity)
 
     @override
     def _confinement(self, box: Box) -> dict[str, Any]:

@@ -241,7 +241,7 @@ class Scratch:
         """
         kept = None
         if keep and self.upper.parent == self.folder:
-            kept = self.folder.parent.parent / "kept" / keep.replace("/", "_")
+            kept = kept_folder(keep)
             with contextlib.suppress(OSError):
                 kept.parent.mkdir(exist_ok=True, mode=0o700)
                 kept.parent.chmod(0o700)
@@ -255,6 +255,11 @@ class Scratch:
         remove_tree(self.folder, self.identity)
         os.close(self.lock)
         return kept
+
+
+def kept_folder(name: str) -> Path:
+    """Where `Scratch.remove` keeps an upper layer under a name."""
+    return cache_home() / "kept" / name.replace("/", "_")
 
 
 def guest_folder(identity: Identity) -> Path:

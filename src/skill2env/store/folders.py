@@ -26,3 +26,8 @@ def cache_home() -> Path:
 def verdicts_home() -> Path:
     """Folder for verdicts of earlier verifications, below the cache. Not created here."""
     return cache_home() / "verdicts"
+
+
+def judgements_home() -> Path:
+    """Folder for judgements of earlier runs, below the cache. Not created here."""
+    return cache_home() / "judgements"
