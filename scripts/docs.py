@@ -69,6 +69,12 @@ def _rubric_policies() -> str:
     return enum_table(RubricPolicy, "policy")
 
 
+def _rollout_statuses() -> str:
+    from skill2env.rollout.records import RolloutStatus
+
+    return enum_table(RolloutStatus, "status")
+
+
 def _gates() -> str:
     from skill2env.verify.verify import GATES
 
@@ -195,6 +201,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "skips": _skips,
     "boundaries": _boundaries,
     "rubric-policies": _rubric_policies,
+    "rollout-statuses": _rollout_statuses,
     "settings": _settings,
     "gates": _gates,
     "rules": _rules,

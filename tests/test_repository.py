@@ -66,7 +66,9 @@ def locked(name: str) -> dict[str, int]:
     }
 
 
-@pytest.mark.parametrize("name", ["base.txt", "dev.txt", "huggingface.txt", "parquet.txt", "train.txt", "uv.txt"])
+@pytest.mark.parametrize(
+    "name", ["base.txt", "dev.txt", "huggingface.txt", "parquet.txt", "train.txt", "uv.txt"]
+)
 def test_every_requirement_is_pinned_with_hashes(name: str) -> None:
     packages = locked(name)
     assert packages

@@ -55,17 +55,20 @@ def test_prune_keeps_what_is_needed(home: Path, capsys: pytest.CaptureFixture[st
     assert names() == {"base debian-amd64/new", "other runtime"}
 
 
-def test_prune_takes_verdicts_that_nobody_asked_for(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("kind", ["verdict", "judgement"])
+def test_prune_takes_answers_that_nobody_asked_for(
+    kind: str, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for name, age in (("new", 1), ("old", 40), ("older", 50)):
-        file = home / f"verdicts/{name[:2]}/{name}.json"
+        file = home / f"{kind}s/{name[:2]}/{name}.json"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("{}")
         when = file.stat().st_mtime - age * 86_400
         os.utime(file, (when, when))
-    assert "verdict verdicts" in names()
+    assert f"{kind} {kind}s" in names()
     assert cli.run(["cache", "prune"]) == 0
-    assert "removed verdict 2 of 3" in capsys.readouterr().out
-    assert [path.name for path in (home / "verdicts").rglob("*.json")] == ["new.json"]
+    assert f"removed {kind} 2 of 3" in capsys.readouterr().out
+    assert [path.name for path in (home / f"{kind}s").rglob("*.json")] == ["new.json"]
 
 
 def test_clear_removes_everything_but_not_under_a_running_sandbox(home: Path) -> None:

@@ -56,11 +56,14 @@ def _use(item: "CacheItem") -> str:
 @app.command()
 def prune(
     idle_days: Annotated[
-        float, typer.Option(help="Remove layers and verdicts that were not used for so many days.", min=0)
+        float,
+        typer.Option(
+            help="Remove layers, verdicts and judgements that were not used for so many days.", min=0
+        ),
     ] = 30.0,
     as_json: AsJson = False,
 ) -> None:
-    """Remove leftovers, superseded bases, and layers and verdicts that were not used for a while."""
+    """Remove leftovers, superseded bases, and layers, verdicts and judgements that were not used for a while."""
     from skill2env.sandbox.cache import prune as prune_cache
 
     removed: list[CacheItem] = []

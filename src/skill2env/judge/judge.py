@@ -217,7 +217,11 @@ class Judge:
             found = Judgement.model_validate_json(path.read_bytes())
         except (OSError, ValidationError):
             return None
-        return found if found.key == key and found.score is not None else None
+        if found.key != key or found.score is None:
+            return None
+        with suppress(OSError):
+            os.utime(path)  # it counts as used now
+        return found
 
     def _store(self, made: Judgement) -> None:
         """Keep a judgement that has a score; a full disk costs the next run its money and no more."""

@@ -33,12 +33,12 @@ def classify(outcome: TrialOutcome, report: AgentReport) -> Ending:
     reward = outcome.reward()
     told = _told(outcome)
     failed = report.failed
+    if outcome.failure is not None and outcome.failure.phase is TrialPhase.CREATE:
+        return Ending(RolloutStatus.INVALID, f"task: {told}"[:_REASON_CHARS])
     if failed is not None and failed.whose in {"machine", "provider"}:
         return Ending(
             RolloutStatus.ERROR, f"{failed.whose}: {failed.message}"[:_REASON_CHARS], failed.transient
         )
-    if outcome.failure is not None and outcome.failure.phase is TrialPhase.CREATE:
-        return Ending(RolloutStatus.INVALID, f"task: {told}")
     if reward.problems or not reward.metrics:
         problem = next(iter(reward.problems.values()), "the verifier named no metric")
         if outcome.suspect or outcome.breaches:

@@ -2,8 +2,8 @@
 
 Everything in it can be downloaded or built again. The folder is the user's to choose (``SKILL2ENV_CACHE``), so nothing
 is removed but what is made there, and links are removed and never followed. Layers tell by the time of their
-``layer.json`` when they were used last, verdicts of `skill2env verify` by their own; a base is needed while an index
-file names it; scratch folders are needed while their process lives.
+``layer.json`` when they were used last, verdicts of `skill2env verify` and answers of judges by their own; a base is
+needed while an index file names it; scratch folders are needed while their process lives.
 """
 
 import contextlib
@@ -20,12 +20,13 @@ from skill2env.sandbox import scratch
 from skill2env.sandbox.identity import Identity, current_identity
 from skill2env.sandbox.layers import sweep_unfinished
 from skill2env.sandbox.scratch import remove_tree
-from skill2env.store.folders import cache_home, verdicts_home
+from skill2env.store.folders import cache_home, judgements_home, verdicts_home
 
 _DAY_SEC = 86_400.0
-_PARTS = ("assets", "authors", "bases", "kept", "layers", "run", "runtime", "verdicts")
+_PARTS = ("assets", "authors", "bases", "judgements", "kept", "layers", "run", "runtime", "verdicts")
 """Folders that are made in the cache; whatever else lies there is somebody else's."""
-_VERDICTS = verdicts_home().name
+_ANSWERS = {verdicts_home().name: "verdict", judgements_home().name: "judgement"}
+"""Folders of answers that are kept by what they depend on, and the kind of what they hold."""
 _PROBE_PREFIX = ".probe-"
 
 
@@ -34,7 +35,8 @@ class CacheItem:
     """One thing in the cache."""
 
     kind: str
-    """``base``, ``layer``, ``scratch``, ``verdict``, ``other``, or ``foreign``: not ours, and never removed."""
+    """``base``, ``layer``, ``scratch``, ``verdict``, ``judgement``, ``other``, or ``foreign``: not ours, and never
+    removed."""
     name: str
     path: Path
     size_bytes: int
@@ -51,7 +53,7 @@ def cache_items() -> list[CacheItem]:
     found = [*_bases(home), *_layers(home), *_scratch(home)]
     for path in _children(home):
         if path.name not in ("bases", "layers", "run"):
-            kind = "verdict" if path.name == _VERDICTS else "other" if _is_ours(path) else "foreign"
+            kind = _ANSWERS.get(path.name) or ("other" if _is_ours(path) else "foreign")
             found.append(_item(kind, path.name, path, path, needed=True))
     return sorted(found, key=lambda item: (item.kind, item.name))
 
@@ -59,7 +61,7 @@ def cache_items() -> list[CacheItem]:
 def prune(
     *,
     idle_days: float,
-    kinds: Collection[str] = ("base", "layer", "verdict", "other"),
+    kinds: Collection[str] = ("base", "layer", "verdict", "judgement", "other"),
     progress: Callable[[CacheItem], None] | None = None,
 ) -> int:
     """Remove what nobody needs, and layers and verdicts that were not used for `idle_days` days.
@@ -77,8 +79,9 @@ def prune(
     with contextlib.suppress(OSError):
         scratch.sweep(identity)
         sweep_unfinished(identity)
-    if "verdict" in kinds:
-        freed += _prune_verdicts(cache_home() / _VERDICTS, idle_days, progress)
+    for folder, kind in _ANSWERS.items():
+        if kind in kinds:
+            freed += _prune_answers(cache_home() / folder, kind, idle_days, progress)
     for item in cache_items():
         stale = item.kind == "layer" and item.idle_days >= idle_days
         if (item.needed and not stale) or item.kind not in kinds:
@@ -90,13 +93,15 @@ def prune(
     return freed
 
 
-def _prune_verdicts(folder: Path, idle_days: float, progress: Callable[[CacheItem], None] | None) -> int:
-    """Remove single verdicts; a verdict's time says when it was used last. Returns the bytes freed."""
-    files = [_item("verdict", path.stem, path, path, needed=True) for path in _files(folder)]
+def _prune_answers(
+    folder: Path, kind: str, idle_days: float, progress: Callable[[CacheItem], None] | None
+) -> int:
+    """Remove single answers; an answer's time says when it was used last. Returns the bytes freed."""
+    files = [_item(kind, path.stem, path, path, needed=True) for path in _files(folder)]
     stale = [item for item in files if item.idle_days >= idle_days]
     freed = sum(item.size_bytes for item in stale)
     if stale and progress is not None:
-        progress(CacheItem("verdict", f"{len(stale)} of {len(files)}", folder, freed, idle_days, needed=True))
+        progress(CacheItem(kind, f"{len(stale)} of {len(files)}", folder, freed, idle_days, needed=True))
     for item in stale:
         with contextlib.suppress(OSError):
             item.path.unlink()
