@@ -111,9 +111,9 @@ def plan(**settings: Any) -> Plan:
         ),
         (
             {"failure": failure("ValueError", TrialPhase.CREATE), "reward_json": None},
-            "error",
+            "invalid",
             None,
-            "machine",
+            "task: ValueError",
         ),
     ],
 )
