@@ -13,7 +13,8 @@ from skill2env.errors import Boundary, InfraError, UserError
 from skill2env.harbor.agents import SCRIPT_AGENT
 from skill2env.harbor.outcome import TrialFailure, TrialOutcome, TrialPhase
 from skill2env.harbor.sandboxes import SandboxChoice, namespace_sandbox
-from skill2env.llm.script import Scenario, Script, ScriptedCall, ScriptedReply
+from skill2env.llm.byte_tokens import log_prob, render_prompt
+from skill2env.llm.script import Scenario, Script, ScriptedCall, ScriptedReply, in_turn
 from skill2env.llm.scripted_server import scripted_server
 from skill2env.rollout.folder import read_rollouts
 from skill2env.rollout.records import RolloutStatus
@@ -324,3 +325,53 @@ def test_from_rollouts_of_a_model_to_judged_and_exported_rewards(
     assert first["metrics"] == {"sum": 1.0, "largest": 1.0, "reward": 1.0}
     assert cli.run(["rollout", "stats", str(out)]) == 0
     assert "pass@1 100.0%" in capsys.readouterr().out
+
+
+def keys(*lines: str, over: bool = False) -> ScriptedReply:
+    """What terminus-2 expects: lines to type."""
+    commands = [{"keystrokes": f"{line}\n", "duration": 1.0} for line in lines]
+    return ScriptedReply(
+        text=json.dumps({"analysis": "", "plan": "", "commands": commands, "task_complete": over})
+    )
+
+
+@pytest.mark.sandbox
+def test_token_ids_of_harbors_own_agent_become_one_sequence(
+    real_task: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """terminus-2 against a server with token ids: what was sampled, and only that, is learned from."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-scripted")
+    turns = (keys("echo 193 > out/sum.txt", "cat numbers.txt"), keys(over=True), keys(over=True))
+    out, lines = tmp_path / "out", tmp_path / "train.jsonl"
+    with scripted_server(in_turn(*turns)) as server:
+        settings = ["--option", "collect_rollout_details=true", "--option", "record_terminal_session=false"]
+        agent = [
+            "--agent",
+            "terminus-2",
+            "--model",
+            "openai/scripted",
+            "--option",
+            f"api_base={server.base_url}",
+        ]
+        assert (
+            cli.run(["rollout", "run", str(real_task), "--out", str(out), "-k", "1", *agent, *settings]) == 0
+        )
+        asked = [request.body for request in server.requests]
+    assert cli.run(["rollout", "export", str(out), "--to", str(lines)]) == 0
+    assert "1 rollouts in 1 groups" in capsys.readouterr().out
+    (line,) = (json.loads(text) for text in lines.read_text().splitlines())
+    assert line["r_v"] == 0.5
+    assert line["diagnostics"] == []
+    (segment,) = line["segments"]
+    sampled = bytes(
+        token for token, learned in zip(segment["tokens"], segment["mask"], strict=True) if learned
+    )
+    assert sampled.decode() == "".join(turn.text for turn in turns)
+    first = len(render_prompt(asked[0]["messages"]).encode())
+    assert not any(segment["mask"][:first])
+    assert segment["mask"][first]
+    assert [segment["log_probs"][at] for at in (0, first)] == [0.0, log_prob(segment["tokens"][first])]
+    between = bytes(
+        token for token, learned in zip(segment["tokens"], segment["mask"], strict=True) if not learned
+    )
+    assert b"98\n23\n51" in between, "what a command printed is context"

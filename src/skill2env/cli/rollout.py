@@ -156,6 +156,33 @@ def export(
         print("no rollout has token ids: use an agent and a server that give them to train by token")
 
 
+@app.command()
+def sft(
+    folder: Folder,
+    to: Annotated[Path, typer.Option(help="File to write: JSON, one conversation a line.")],
+    every: Annotated[bool, typer.Option("--all", help="Also rollouts that did not pass.")] = False,
+    leave_out: Annotated[
+        bool, typer.Option("--leave-out-loops", help="Leave out what goes in circles or repeats itself.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Write rollouts as conversations for supervised fine-tuning, and report those that go in circles."""
+    from skill2env.rollout.folder import read_rollouts
+    from skill2env.rollout.sft import Selection, write_sft
+
+    selection = Selection.ALL if every else Selection.PASSING
+    done = write_sft(folder, read_rollouts(folder), to, selection=selection, leave_out=leave_out)
+    if json:
+        print_json({**{name: getattr(done, name) for name in done.__slots__}, "suspicious": done.suspicious})
+        return
+    print(f"{done.written} conversations: {to}; {done.failed} rollouts did not pass, "
+          f"{len(done.unreadable)} have no trajectory")  # fmt: skip
+    odd = sorted({*done.looping, *done.repetitive})
+    if odd:
+        print(f"{len(done.looping)} loop and {len(done.repetitive)} repeat their own words, which can make a small "
+              f"model collapse: {', '.join(odd[:5])}{' ...' if len(odd) > 5 else ''}")  # fmt: skip
+
+
 def _agent(
     agent: str, model: str, api: str | None, api_base: str | None, prices: Path | None
 ) -> tuple[str, dict[str, Any]]:

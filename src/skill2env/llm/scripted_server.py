@@ -2,8 +2,9 @@
 
     python -m skill2env.llm.scripted_server SCRIPT.json [--port 8080]
 
-Speaks chat completions, responses and Anthropic's messages, streaming or not, with tool calls, token counts, and faults
-on demand (`script.Fault`). Listens on this machine only. It is no mock of a client: every byte goes over a socket.
+Speaks chat completions, responses and Anthropic's messages, streaming or not, with tool calls, token counts, and
+faults on demand (`script.Fault`). Chat completions that ask for token ids get bytes (`byte_tokens`). Listens on this
+machine only. It is no mock of a client: every byte goes over a socket.
 """
 
 import argparse
@@ -18,6 +19,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, override
 
+from skill2env.llm.byte_tokens import with_token_ids
 from skill2env.llm.formats import FORMATS, WireFormat
 from skill2env.llm.script import Fault, Reader, Script, ScriptedCall, ScriptedReply
 
@@ -135,7 +137,7 @@ class _Handler(BaseHTTPRequestHandler):
         )
         model = str(body.get("model", ""))
         if not body.get("stream"):
-            data = json.dumps(wire.whole(reply, model, size, finish)).encode()
+            data = json.dumps(with_token_ids(wire.whole(reply, model, size, finish), body)).encode()
             if fault is Fault.CUT:
                 self._send(200, data[: len(data) // 2], length=len(data))
             else:
