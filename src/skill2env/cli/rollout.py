@@ -157,6 +157,70 @@ def export(
 
 
 @app.command()
+def rewards(
+    folder: Folder,
+    judgements: Annotated[Path, typer.Option(help="Scores, from `skill2env judge run`.")],
+    rubric_weights: Annotated[
+        str, typer.Option(help="Values of lambda to try, with commas.")
+    ] = "0.1,0.2,0.4",
+    json: Json = False,
+) -> None:
+    """Show what each rubric policy and weight would teach from the same rollouts, before anything is trained.
+
+    KEPT: groups with a signal; BY THE JUDGE: those in which the verifier has none; CONTRADICTED: pairs that the
+    verifier tells apart and the reward orders the other way; FAILED ABOVE PASSED: the same of one that passed and one
+    that did not; PAID FOR NOTHING: rollouts with r_V = 0 that earn more than 0.
+    """
+    from skill2env.judge.files import read_judgements
+    from skill2env.rollout.folder import read_rollouts
+    from skill2env.train.compare import compare
+    from skill2env.train.reward import Graded, RubricPolicy, sweep
+
+    scores = {item.id: item.score for item in read_judgements(judgements)}
+    groups: dict[str, list[Graded]] = {}
+    for item in read_rollouts(folder):
+        groups.setdefault(item.group, []).append(Graded(item.metrics, scores.get(item.id)))
+    found = compare(list(groups.values()), sweep(list(RubricPolicy), _weights(rubric_weights)))
+    if json:
+        print_json([{name: getattr(row, name) for name in row.__slots__} for row in found])
+        return
+    names = ("contradicted", "failed_above_passed", "paid_for_nothing")
+    print_table(
+        (
+            "POLICY",
+            "LAMBDA",
+            "GROUPS",
+            "KEPT",
+            "BY THE JUDGE",
+            *(name.replace("_", " ").upper() for name in names),
+        ),
+        (
+            (
+                row.policy,
+                "-" if row.policy == "none" else f"{row.rubric_weight:g}",
+                row.groups,
+                row.kept,
+                row.by_the_judge,
+                *("-" if (share := getattr(row, name)) is None else f"{share:.1%}" for name in names),
+            )
+            for row in found
+        ),
+    )
+
+
+def _weights(text: str) -> list[float]:
+    try:
+        found = [float(item) for item in text.split(",")]
+    except ValueError:
+        found = []
+    if not found or not all(0 <= value <= 10 for value in found):
+        raise UserError(
+            f"--rubric-weights {text!r} are no numbers in [0, 10]", hint="for example 0.1,0.2,0.4"
+        )
+    return found
+
+
+@app.command()
 def sft(
     folder: Folder,
     to: Annotated[Path, typer.Option(help="File to write: JSON, one conversation a line.")],
