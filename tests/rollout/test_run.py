@@ -140,9 +140,12 @@ def test_what_the_surroundings_prevent_is_tried_again_now_and_by_the_next_run(
     (again,) = run_rollouts(subjects([task]), plan(tries=2), tmp_path / "other", trial=Trials({}))
     assert again.status is RolloutStatus.VALID
 
-    broken = InfraError(Boundary.SANDBOX, "there is no engine", transient=False)
-    with pytest.raises(InfraError, match="no engine"):
-        run_rollouts(subjects([task]), plan(), tmp_path / "third", trial=Trials(broken))
+    unable = InfraError(Boundary.SANDBOX, "no compose here", transient=False)
+    made = run_rollouts(subjects([task]), plan(attempts=2), tmp_path / "third", trial=Trials(unable, {}))
+    assert [(item.status.value, item.tries) for item in made] == [("error", 1), ("valid", 1)], "others go on"
+    full = InfraError(Boundary.STORAGE, "no space left", transient=False)
+    with pytest.raises(InfraError, match="no space"):
+        run_rollouts(subjects([task]), plan(), tmp_path / "fourth", trial=Trials(full))
 
 
 def test_finished_rollouts_are_never_run_again_and_changed_ones_are(task: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from skill2env.errors import InfraError, UserError
+from skill2env.errors import Boundary, InfraError, UserError
 from skill2env.harbor.digest import task_digest
 from skill2env.harbor.limits import Timeouts
 from skill2env.harbor.outcome import TrialOutcome, read_head
@@ -49,6 +49,9 @@ from skill2env.store.files import (
 
 TRAJECTORY_LIMIT = 64 * 2**20
 NAMESPACE = "namespace"
+
+_STOPPING = frozenset({Boundary.STORAGE, Boundary.HARBOR})
+"""A full disk and an agent that cannot be loaded end the run; one task that this sandbox cannot run does not."""
 
 type RunTrial = Callable[..., TrialOutcome]
 
@@ -147,7 +150,7 @@ def run_rollouts(
 
     Raises:
         UserError: another run works in the folder.
-        InfraError: the disk cannot be written, or every try of the very first trials failed for good.
+        InfraError: the disk cannot be written, or the agent cannot be loaded.
     """
     check_writable(out)
     with locked(out):
@@ -250,10 +253,10 @@ class _Runner:
                 base_url=plan.base_url,
             )
         except InfraError as error:
-            if not error.transient:
+            if not error.transient and error.boundary in _STOPPING:
                 raise
             reason = f"{error.boundary.value}: {error.message}"[:500]
-            return blank.model_copy(update={"reason": reason}), True
+            return blank.model_copy(update={"reason": reason}), error.transient
         report = read_report(outcome)
         ending = classify(outcome, report)
         _keep(outcome, stage)
