@@ -89,7 +89,7 @@ def pull(
 
 def _library() -> Any:
     try:
-        import huggingface_hub
+        import huggingface_hub.errors  # named, because the package loads its parts only when they are
     except ImportError:
         raise UserError(
             "Hugging Face repositories need the extra 'huggingface'",
