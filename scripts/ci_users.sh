@@ -6,7 +6,8 @@
 #   CI_USERS_PATHS    test paths (default: tests)
 #
 # Left out is what costs most and depends on gates, ledgers and code, but not on who runs it: the labelled tasks with
-# their hundreds of trials, twins, kills and resumption, recording, rebinding, the code author, and authors with a model.
+# their hundreds of trials, twins, kills and resumption, recording, rebinding, the code author, and authors with a model;
+# and what is arithmetic: analysis, judging and training.
 # Whole gates and whole compilations run as one user each: gates as the one without subordinate uids, where probes
 # differ most, compilations as the other one.
 
@@ -107,7 +108,8 @@ run_as() { # run_as USER
     runuser -u "$user" -- env -i -C "$place/checkout" "$@" .venv/bin/python -m pytest -q -n "${JOBS:-2}" \
         --ignore-glob='*/test_labelled_*.py' --ignore-glob='*/test_twins.py' --ignore-glob='*/test_many.py' \
         --ignore-glob='*/test_resume.py' --ignore-glob='*/test_record.py' --ignore-glob='*/test_rebind.py' \
-        --ignore-glob='*/authors/code/*' --ignore-glob='*/e2e/test_agents.py' --ignore-glob='*/tests/llm/*' $halves \
+        --ignore-glob='*/authors/code/*' --ignore-glob='*/e2e/test_agents.py' --ignore-glob='*/tests/llm/*' \
+        --ignore-glob='*/tests/train/*' --ignore-glob='*/tests/judge/*' --ignore-glob='*/tests/analyze/*' $halves \
         -p no:cacheprovider -m "$select" $paths
 }
 
