@@ -1,4 +1,4 @@
-"""Duplicates in packages that hold real copies: what `hub.duplicates` finds against all pairs compared one by one.
+"""Duplicates in packages that hold real copies: what `near` finds against all pairs compared one by one.
 
     python benchmarks/copies.py FOLDER...
 
@@ -14,8 +14,8 @@ import sys
 import time
 from pathlib import Path
 
-from skill2env.hub.duplicates import DEFAULT_THRESHOLD, Document, Likeness, cluster, near_pairs
 from skill2env.ingest import find_skills, load_skill
+from skill2env.near import DEFAULT_THRESHOLD, Document, Likeness, cluster, near_pairs
 from skill2env.similarity import jaccard, shingles
 
 

@@ -1,4 +1,4 @@
-"""Near-duplicates: time and recall of `hub.duplicates` beside its peers, on the same texts in one run.
+"""Near-duplicates: time and recall of `near` beside its peers, on the same texts in one run.
 
     python benchmarks/duplicates.py [FOLDER] [--planted 400] [--scale 5000,20000] [--family 800] [--json FILE]
 
@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from skill2env.hub.duplicates import DEFAULT_THRESHOLD, Document, cluster, near_pairs
+from skill2env.near import DEFAULT_THRESHOLD, Document, cluster, near_pairs
 from skill2env.similarity import DEFAULT_SIZE, jaccard, shingles, words
 
 type Pairs = set[tuple[int, int]]

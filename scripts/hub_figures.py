@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from skill2env.hub.domains import DomainGuess, load_classifier
+from skill2env.domains import DomainGuess, load_classifier
 from skill2env.hub.rules import Group, ScreeningVerdict
 from skill2env.hub.screening import Screening, judge_skill
 from skill2env.ingest import load_skill

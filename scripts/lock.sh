@@ -25,6 +25,8 @@ compile() { # compile OUTPUT ARGUMENT... : one requirement file
 
 compile base.txt pyproject.toml
 compile dev.txt --constraints requirements/base.txt --group dev pyproject.toml
+compile analyze.txt --constraints requirements/base.txt --extra analyze pyproject.toml
+compile embed.txt --constraints requirements/base.txt --extra embed pyproject.toml
 compile huggingface.txt --constraints requirements/base.txt --extra huggingface pyproject.toml
 compile parquet.txt --constraints requirements/base.txt --extra parquet pyproject.toml
 compile train.txt --constraints requirements/base.txt --extra train pyproject.toml

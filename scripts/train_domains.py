@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from skill2env.hub.domains import BIAS, SCALE, WEIGHTS_FILE, features
+from skill2env.domains import BIAS, SCALE, WEIGHTS_FILE, features
 from skill2env.ingest import load_skill
 from skill2env.records import Domain
 
@@ -233,7 +233,7 @@ def main() -> int:
     print(f"of the rest: {figures(truth[sure], guesses[sure])}")
     if not chosen.check:
         text = write(train(tested + always, chosen.words), temperature, unsure)
-        target = ROOT / "src/skill2env/hub" / WEIGHTS_FILE
+        target = ROOT / "src/skill2env" / WEIGHTS_FILE
         target.write_text(text, encoding="utf-8")
         print(f"{target.relative_to(ROOT)}: {len(text.encode()):,} bytes")
     return 0

@@ -67,7 +67,17 @@ def locked(name: str) -> dict[str, int]:
 
 
 @pytest.mark.parametrize(
-    "name", ["base.txt", "dev.txt", "huggingface.txt", "parquet.txt", "train.txt", "uv.txt"]
+    "name",
+    [
+        "analyze.txt",
+        "base.txt",
+        "dev.txt",
+        "embed.txt",
+        "huggingface.txt",
+        "parquet.txt",
+        "train.txt",
+        "uv.txt",
+    ],
 )
 def test_every_requirement_is_pinned_with_hashes(name: str) -> None:
     packages = locked(name)

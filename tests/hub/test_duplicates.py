@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skill2env.hub import duplicates
-from skill2env.hub.duplicates import Cluster, Document, Likeness, Member, cluster, near_pairs, rank_of
+from skill2env import near
+from skill2env.hub.duplicates import rank_of
+from skill2env.near import Cluster, Document, Likeness, Member, cluster, near_pairs
 from skill2env.records import FileKind, Licence, LicenceEvidence, Skill, SkillFile
 from skill2env.similarity import jaccard, shingles
 
@@ -117,14 +118,14 @@ def test_a_family_of_one_template_costs_no_comparison(
     texts = bench.family(random.Random(1), bench.vocabulary(1), 300, 0.6)
     assert jaccard(shingles(texts[0]), shingles(texts[1])) == pytest.approx(0.6, abs=0.02)
     calls = 0
-    real = duplicates.overlap
+    real = near.overlap
 
     def counted(*sets: object) -> int:
         nonlocal calls
         calls += 1
         return real(*sets)
 
-    monkeypatch.setattr(duplicates, "overlap", counted)
+    monkeypatch.setattr(near, "overlap", counted)
     found = cluster([Document(str(at), text) for at, text in enumerate(texts)])
     assert len(found) == len(texts)
     assert calls < len(texts), "300 copies have 44,850 pairs"

@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from skill2env.hub.duplicates import Document, cluster, rank_of
+from skill2env.hub.duplicates import rank_of
 from skill2env.hub.policy import LicencePolicy, decide
 from skill2env.hub.screening import judge_skill
 from skill2env.ingest import load_skill
+from skill2env.near import Document, cluster
 from skill2env.records import LicenceEvidence
 
 MIT = (

@@ -31,6 +31,7 @@ VERBS: dict[str, str] = {
     "hub": "Collect, judge, search and hand on a corpus of skills.",
     "record": "Store any author's sessions, so that they can be replayed.",
     "run": "List, show and audit runs.",
+    "analyze": "Measure a dataset: coverage, fidelity, contamination, copies, difficulty; compare two.",
     "rollout": "Let an agent solve tasks, and keep what is trained on, judged and counted.",
     "judge": "Score how rollouts were done, against their rubric and a constitution.",
     "dataset": "Show, take down from, push and pull datasets.",

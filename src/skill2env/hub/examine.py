@@ -6,7 +6,7 @@ from functools import cache
 from importlib import resources
 
 from skill2env import __version__
-from skill2env.hub.domains import load_classifier
+from skill2env.domains import load_classifier
 from skill2env.hub.screening import Flag, judge_skill
 from skill2env.ingest.quirks import note, ordered
 from skill2env.records import Licence, Skill, digest_bytes, digest_of
@@ -15,7 +15,7 @@ PLACE_CODES = frozenset({"name-differs-from-folder", "test-fixture"})
 """Diagnostics about where a skill lies, not about what it is."""
 LICENCE_CODES = frozenset({"licence-unknown", "proprietary-licence", "restrictive-licence", "no-licence"})
 """Diagnostics about its terms, which its surroundings decide too."""
-_DATA = ("screening_rules.toml", "domain_weights.tsv")
+_DATA = ("hub/screening_rules.toml", "domain_weights.tsv")
 """Files that decide what an examination says."""
 
 
@@ -55,7 +55,7 @@ def exam_key(*, name: str, fixture: bool) -> str:
 @cache
 def rules_digest() -> str:
     """Equal exactly when the rules and the classifier are the same."""
-    folder = resources.files("skill2env.hub")
+    folder = resources.files("skill2env")
     return digest_of([__version__, *(digest_bytes((folder / name).read_bytes()) for name in _DATA)])
 
 

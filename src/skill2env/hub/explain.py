@@ -4,9 +4,9 @@ import os
 from pathlib import Path
 from typing import Any
 
+from skill2env.domains import load_classifier
 from skill2env.errors import UserError
 from skill2env.hub.database import Database
-from skill2env.hub.domains import load_classifier
 from skill2env.hub.folder import Hub
 from skill2env.hub.queries import Known, identify, known
 from skill2env.hub.store import Store

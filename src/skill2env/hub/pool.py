@@ -105,7 +105,7 @@ def _killed() -> InfraError:
 
 def _warm() -> None:
     """Load what every skill needs."""
-    from skill2env.hub.domains import load_classifier
+    from skill2env.domains import load_classifier
     from skill2env.hub.rules import default_rules
 
     load_classifier()

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import batched, groupby
 from typing import cast
 
-from skill2env.hub.duplicates import DEFAULT_THRESHOLD, Document, Rank, cluster, rank
+from skill2env.hub.duplicates import rank
 from skill2env.hub.examine import Examination, exam_key, rules_digest
 from skill2env.hub.folder import Hub, HubConfig
 from skill2env.hub.index import Index
@@ -19,6 +19,7 @@ from skill2env.hub.policy import decide as decide_cached
 from skill2env.hub.pool import Workers
 from skill2env.hub.records import EVIDENCE_RANK, Origin, understood
 from skill2env.hub.take import again_many
+from skill2env.near import DEFAULT_THRESHOLD, Document, Rank, cluster
 from skill2env.progress import Event, EventKind, Progress, silent
 from skill2env.records import Licence, LicenceEvidence, digest_of
 

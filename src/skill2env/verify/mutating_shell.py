@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from tree_sitter import Node
 
-from skill2env.verify import bash_tree
+from skill2env import bash_tree
 from skill2env.verify.mutating import Change, text_changes
 from skill2env.verify.mutating_python import python_changes
 

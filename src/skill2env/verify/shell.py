@@ -5,8 +5,8 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+from skill2env import bash_tree
 from skill2env.errors import Boundary, InfraError, boundary
-from skill2env.verify import bash_tree
 from skill2env.verify.gate import GateContext, Hit, Report, Stage, Subject
 from skill2env.verify.reading import decode, read_file, walk
 

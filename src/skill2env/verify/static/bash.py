@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from tree_sitter import Node
 
-from skill2env.verify import bash_tree
+from skill2env import bash_tree
 
 TEXT_LIMIT = 512 * 1024
 """Longer scripts are cut; characters."""

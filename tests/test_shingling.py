@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skill2env.hub.shingling import number_shingles, overlap, overlap_bounds, split_words
+from skill2env.shingling import number_shingles, overlap, overlap_bounds, split_words
 from skill2env.similarity import shingles, words
 
 ANY_TEXT = st.text(st.one_of(st.characters(), st.sampled_from("aB1_- \n\t’—İßｘ١\u0301\x1c")), max_size=80)

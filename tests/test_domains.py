@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skill2env.hub.domains import LEAST_WORDS, DomainClassifier, features, load_classifier
+from skill2env.domains import LEAST_WORDS, DomainClassifier, features, load_classifier
 from skill2env.ingest import load_skill
 from skill2env.records import Domain, meaning
 
@@ -117,7 +117,7 @@ def test_any_text_is_judged(name: str, description: str, body: str) -> None:
 
 
 def test_the_weights_are_small_text_and_every_word_is_used(repository: Path) -> None:
-    path = repository / "src/skill2env/hub/domain_weights.tsv"
+    path = repository / "src/skill2env/domain_weights.tsv"
     assert path.stat().st_size < MOST_BYTES
     rows = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines() if line[0] != "#"]
     assert rows[0][2:] == [domain.value for domain in Domain]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skill2env.verify import bash_tree
+from skill2env import bash_tree
 from skill2env.verify.static import bash
 
 PIECES = (

@@ -153,6 +153,4 @@ class DomainClassifier:
 @functools.cache
 def load_classifier() -> DomainClassifier:
     """The classifier that ships with the program."""
-    return DomainClassifier(
-        resources.files("skill2env.hub").joinpath(WEIGHTS_FILE).read_text(encoding="utf-8")
-    )
+    return DomainClassifier(resources.files("skill2env").joinpath(WEIGHTS_FILE).read_text(encoding="utf-8"))
