@@ -109,7 +109,7 @@ run_as() { # run_as USER
         --ignore-glob='*/test_labelled_*.py' --ignore-glob='*/test_twins.py' --ignore-glob='*/test_many.py' \
         --ignore-glob='*/test_resume.py' --ignore-glob='*/test_record.py' --ignore-glob='*/test_rebind.py' \
         --ignore-glob='*/authors/code/*' --ignore-glob='*/e2e/test_agents.py' --ignore-glob='*/tests/llm/*' \
-        --ignore-glob='*/tests/train/*' --ignore-glob='*/tests/judge/*' --ignore-glob='*/tests/analyze/*' $halves \
+        --ignore-glob='*/tests/train/*' --ignore-glob='*/tests/judge/*' --ignore-glob='*/tests/analysis/*' $halves \
         -p no:cacheprovider -m "$select" $paths
 }
 

@@ -8,6 +8,7 @@ login``) and are never read here.
 import shutil
 from collections.abc import Generator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +90,9 @@ def pull(
 
 def _library() -> Any:
     try:
-        import huggingface_hub.errors  # named, because the package loads its parts only when they are
+        import huggingface_hub
+
+        import_module("huggingface_hub.errors")  # the package loads its parts only when they are named
     except ImportError:
         raise UserError(
             "Hugging Face repositories need the extra 'huggingface'",
