@@ -150,6 +150,18 @@ def _screening_rules() -> str:
     return f"| rule | group | what it means | why that matters | leads to |\n|---|---|---|---|---|\n{rows}"
 
 
+def _faults() -> str:
+    from skill2env.authors.code.faults.catalog import Kind
+    from skill2env.authors.code.faults.operators import OPERATORS
+    from skill2env.records import meanings
+
+    does = {kind.value: _first_paragraph(operator.__doc__).replace("``", "`") for kind, operator in OPERATORS}
+    rows = "".join(
+        f"| `{value}` | {_cell(text)} | {_cell(does[value])} |\n" for value, text in meanings(Kind).items()
+    )
+    return f"| kind | what is wrong | how it is made |\n|---|---|---|\n{rows}"
+
+
 def _first_paragraph(text: str | None) -> str:
     return _one_line((text or "").split("\n\n", maxsplit=1)[0])
 
@@ -208,6 +220,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "diagnostics": _diagnostics,
     "bases": _bases,
     "domains": _domains,
+    "faults": _faults,
     "licence-families": _licence_families,
     "screening-rules": _screening_rules,
 }

@@ -9,8 +9,7 @@ import pytest
 from skill2env.authors.code import study as study_module
 from skill2env.authors.code.author import CodeAuthor, LicencePolicy
 from skill2env.authors.code.bench import BenchFailed, as_object
-from skill2env.authors.code.contract import solution_files, write_files
-from skill2env.authors.code.design import Design, Fault
+from skill2env.authors.code.contract import reverse, solution_files, write_files
 from skill2env.authors.code.faults.sites import find_sites
 from skill2env.authors.code.study import study
 from skill2env.authors.code.templates import apply as apply_module
@@ -160,9 +159,9 @@ def test_the_reverse_change_restores_every_byte(
     assert pairs
     for number, pair in enumerate(pairs):
         broken = module.source.apply(*(site.edit for site in pair))
-        plan = Design(tuple(Fault(site, (), ()) for site in pair), {module.file: broken}, ())
         project = tmp_path / str(number)
-        write_files(solution_files(parcel_project, plan), project)
+        back = reverse(parcel_project, {module.file: [site.edit for site in pair]})
+        write_files(solution_files(parcel_project, {module.file: broken}, back), project)
         write_files({module.file: broken}, project / "app")
         monkeypatch.setattr(apply_module, "__file__", str(project / "solution" / "apply.py"))
         monkeypatch.setattr("sys.argv", ["apply.py", str(project / "app")])

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skill2env.authors.code.faults.operators import OPERATORS, Kind
+from skill2env.authors.code.faults.catalog import Kind
+from skill2env.authors.code.faults.operators import OPERATORS
 from skill2env.authors.code.faults.sites import find_sites
 from skill2env.authors.code.faults.source import Edit, Source, parses
 from skill2env.records import meanings
@@ -56,6 +57,19 @@ EXAMPLES: list[tuple[Kind, str, str]] = [
     (Kind.SET_LOGIC, "return a | b", "return a & b"),
     (Kind.SET_LOGIC, "return sorted(set(a))", "return sorted(a)"),
     (Kind.ENCODING, "return open(a, encoding='utf-8-sig')", 'return open(a, encoding="utf-8")'),
+    (Kind.SEPARATOR, "return ', '.join(a)", 'return ",".join(a)'),
+    (Kind.TIME_ZONE, "return a.astimezone(b)", "return a.replace(tzinfo=b)"),
+    (Kind.TIME_ZONE, "return a.replace(tzinfo=b)", "return a.astimezone(b)"),
+    (Kind.CALENDAR, "return a.weekday()", "return a.isoweekday()"),
+    (Kind.CALENDAR, "return timedelta(days=a)", "return timedelta(hours=a)"),
+    (Kind.ERROR_PATH, "if a:\n        raise b", "if a:\n        pass"),
+    (Kind.RESOURCE, "return open(a, 'w')", 'return open(a, "a")'),
+    (Kind.CACHE, "a.add(b)", "pass"),
+    (Kind.MERGE_KEY, "return a.get((b, 1))", "return a.get((b,))"),
+    (Kind.PRECEDENCE, "return {**a, **b}", "return {**b, **a}"),
+    (Kind.NUMBER_AS_TEXT, "return int(a) < int(b)", "return str(a) < str(b)"),
+    (Kind.NONE_OR_EMPTY, "return 1 if a is None else 2", "return 1 if not a else 2"),
+    (Kind.FILTER, "return [x for x in a if x]", "return [x for x in a]"),
 ]
 
 

@@ -9,27 +9,53 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skill2env.authors.code.templates import grade
+from skill2env.authors.code.templates import grade, grading
 
 GROUPS = [{"reported": ["a"], "unreported": ["b", "c"]}, {"reported": ["d"], "unreported": ["e"]}]
+SPEC: dict[str, Any] = {"groups": GROUPS, "joint": [], "kept": ["k"]}
 
 
 @pytest.mark.parametrize(
     ("right", "scores"),
     [
-        ("", (0, 0, 0)),
-        ("k", (0, 0, 0)),
-        ("ak", (0.5, 0, 0)),
-        ("adk", (1, 0, 0)),
-        ("abk", (0.5, 0, 0)),
-        ("abck", (0.5, 0.5, 1)),
-        ("abc", (0.5, 0.5, 0)),
-        ("bcek", (0, 1, 0)),
-        ("abcdek", (1, 1, 1)),
+        ("", (0, 0, 0, 0)),
+        ("k", (0, 0, 0, 0)),
+        ("ak", (0.5, 0, 0, 0)),
+        ("adk", (1, 0, 0, 0)),
+        ("abk", (0.5, 0, 0, 0)),
+        ("abck", (0.5, 0.5, 1, 1)),
+        ("abc", (0.5, 0.5, 0, 1)),
+        ("bcek", (0, 1, 0, 0)),
+        ("abcdek", (1, 1, 1, 1)),
     ],
 )
 def test_score(right: str, scores: tuple[float, ...]) -> None:
-    assert tuple(grade.score(set(right), GROUPS, ["k"]).values()) == scores
+    assert tuple(grade.score(set(right), SPEC, True)) == scores
+    assert grade.score(set(right), SPEC, False)[3] == 0
+
+
+@pytest.mark.parametrize(("right", "hidden"), [("", 0), ("abc", 1 / 3), ("abcde", 2 / 3), ("abcdej", 1)])
+def test_cases_of_several_faults_are_one_more_part(right: str, hidden: float) -> None:
+    assert grade.score(set(right), {**SPEC, "joint": ["j"]}, True)[1] == hidden
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("def f(a, b=1, *, c): ...\nx = 1\n", True),
+        ("async def f(a, b, c): ...", True),
+        ("def f(b, a, c): ...", False),
+        ("def g(a, b, c): ...", False),
+        ("def f(", False),
+        ("(" * 3000, False),
+        ("\0", False),
+    ],
+)
+def test_interface_of_untrusted_files(tmp_path: Path, text: str, same: bool) -> None:
+    (tmp_path / "m.py").write_text(text)
+    assert grade.same_interface(tmp_path, {"m.py": {"f": ["a", "b", "c"]}}) is same
+    assert grade.same_interface(tmp_path, {}) is True
+    assert grade.same_interface(tmp_path, {"gone.py": {"f": []}}) is False
 
 
 @given(st.binary(max_size=200))
@@ -72,7 +98,7 @@ def test_only_plain_files_are_taken(tmp_path: Path) -> None:
     (project / "link.py").symlink_to("/etc/passwd")
     (project / "folder").symlink_to("/etc")
     os.mkfifo(project / "pipe")
-    grade.take(project, target)
+    grading.take(project, target)
     assert sorted(p.relative_to(target).as_posix() for p in target.rglob("*") if p.is_file()) == [
         "a.py",
         "sub/b.py",
@@ -80,16 +106,16 @@ def test_only_plain_files_are_taken(tmp_path: Path) -> None:
 
 
 def test_a_flood_of_files_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grade, "MAX_FILES", 3)
+    monkeypatch.setattr(grading, "MAX_FILES", 3)
     for number in range(5):
         (tmp_path / f"{number}.py").write_text("")
     with pytest.raises(ValueError, match="too large"):
-        grade.take(tmp_path, tmp_path.parent / "elsewhere")
+        grading.take(tmp_path, tmp_path.parent / "elsewhere")
 
 
 def test_both_reward_files_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grade, "OUT", tmp_path)
-    grade.write_reward({"a": 1.0, "b": 0.5, "c": 0.0})
+    monkeypatch.setattr(grading, "OUT", tmp_path)
+    grading.write_reward({"a": 1.0, "b": 0.5, "c": 0.0})
     found = json.loads((tmp_path / "reward.json").read_text())
     assert found == {"a": 1.0, "b": 0.5, "c": 0.0, "reward": 0.5}
     assert float((tmp_path / "reward.txt").read_text()) == found["reward"]

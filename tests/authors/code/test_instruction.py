@@ -6,7 +6,7 @@ import re
 import pytest
 
 from skill2env.authors.code.cases import Case
-from skill2env.authors.code.design import level_of
+from skill2env.authors.code.families.repair import WORDS
 from skill2env.authors.code.instruction import symptom, write_instruction
 from skill2env.authors.code.report import Shown
 from skill2env.axes import Complexity, Expertise, Persona, Tone
@@ -25,6 +25,10 @@ SHOWN = [
 ]
 
 
+FIELDS = {"tool": "toy", "dir": "/app/toy", "cases": "two reported cases"}
+EXAMPLES = [symptom(item) for item in SHOWN]
+
+
 def axes(complexity: str, persona: str, tone: str, expertise: str) -> Axes:
     return Axes(
         archetype="repair", verifier_pattern="behavioural", complexity=complexity,
@@ -39,9 +43,9 @@ def test_every_voice_is_complete(tone: str, expertise: str) -> None:
         zip([*Persona, "ghost"], itertools.cycle(Complexity), strict=False), range(3)
     ):
         text, metrics = write_instruction(
-            "toy", "/app/toy", SHOWN, axes(complexity, persona, tone, expertise), level_of(complexity), seed
+            WORDS, FIELDS, EXAMPLES, axes(complexity, persona, tone, expertise), seed
         )
-        assert [metric.name for metric in metrics] == ["reported_cases", "unreported_cases", "kept_behaviour"]
+        assert [metric.name for metric in metrics] == list(WORDS.musts)
         assert all(metric.sentence in text for metric in metrics)
         assert "/app/toy/reports" in text
         assert "two reported cases" in text
@@ -52,20 +56,19 @@ def test_every_voice_is_complete(tone: str, expertise: str) -> None:
 
 def test_seed_decides_and_repeats() -> None:
     chosen = axes(Complexity.SHORT, Persona.ANALYST, Tone.FRIENDLY, Expertise.PRACTITIONER)
-    texts = [
-        write_instruction("toy", "/app/toy", SHOWN, chosen, level_of(Complexity.SHORT), seed)[0]
-        for seed in [*range(12), 0]
-    ]
+    texts = [write_instruction(WORDS, FIELDS, EXAMPLES, chosen, seed)[0] for seed in [*range(12), 0]]
     assert len(set(texts)) > 4
     assert texts[0] == texts[-1]
 
 
-def test_distant_evidence_says_less() -> None:
+def test_one_example_is_told_and_several_are_listed() -> None:
     chosen = axes(Complexity.DEEP, Persona.ANALYST, Tone.TERSE, Expertise.OUTSIDER)
-    near, _ = write_instruction("toy", "/app/toy", SHOWN, chosen, level_of(Complexity.SHORT), 1)
-    far, _ = write_instruction("toy", "/app/toy", SHOWN, chosen, level_of(Complexity.DEEP), 1)
-    assert "python3 m.py" in near
-    assert "python3 m.py" not in far
+    listed, _ = write_instruction(WORDS, FIELDS, EXAMPLES, chosen, 1, details="| a |\n|---|")
+    told, _ = write_instruction(WORDS, FIELDS, EXAMPLES[:1], chosen, 1)
+    assert "python3 m.py" in listed
+    assert "| a |\n|---|\n\n- " in listed
+    assert "python3 m.py" not in told
+    assert "For example: " in told
 
 
 @pytest.mark.parametrize(

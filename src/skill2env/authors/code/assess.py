@@ -10,7 +10,7 @@ from typing import Any
 
 from skill2env.authors.code.behaviour import ROOT, Behaviour
 from skill2env.authors.code.bench import Bench, ask
-from skill2env.authors.code.faults.operators import Kind
+from skill2env.authors.code.faults.catalog import Kind
 from skill2env.authors.code.faults.sites import Site, find_sites
 from skill2env.authors.code.understand import Project
 from skill2env.records import digest_of

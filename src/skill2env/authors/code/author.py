@@ -5,18 +5,15 @@ and writes the task around them. Equal skills, base images and specs give equal 
 """
 
 import threading
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from skill2env.authors.code.assess import compare
-from skill2env.authors.code.bench import Bench, BenchFailed, SandboxBench
-from skill2env.authors.code.contract import contract_files, solution_files, write_files
-from skill2env.authors.code.design import Design, Level, broken_texts, design, level_of
-from skill2env.authors.code.report import Shown, write_reports
+from skill2env.authors.code.behaviour import ROOT
+from skill2env.authors.code.bench import BenchFailed, SandboxBench
+from skill2env.authors.code.contract import write_files
+from skill2env.authors.code.families.base import Draft, NoTask
+from skill2env.authors.code.families.table import all_offers
 from skill2env.authors.code.study import Study, planning_image, source_digest, study
-from skill2env.authors.code.workflows import groups, workflow
 from skill2env.authors.protocol import CreateReply, CreateRequest, PlanReply, PlanRequest
 from skill2env.errors import Boundary, boundary
 from skill2env.records import (
@@ -36,8 +33,6 @@ PERMISSIVE = frozenset(
     "MIT MIT-0 Apache-2.0 BSD-2-Clause BSD-3-Clause ISC 0BSD Unlicense CC0-1.0 Zlib BSL-1.0 PostgreSQL CC-BY-4.0".split()
 )
 STRONG = frozenset({LicenceEvidence.SKILL_FILE, LicenceEvidence.FRONT_MATTER, LicenceEvidence.REPOSITORY})
-ATTEMPTS = 4
-"""Designs tried for one spec before it is skipped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +55,6 @@ class LicencePolicy:
         return ""
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
-    """One designed task before it is written."""
-
-    plan: Design
-    reports: tuple[Mapping[str, str], list[Shown]]
-    level: Level
-
-
 @dataclass(slots=True)
 class CodeAuthor:
     """Implements `authors.protocol.Author`. Safe to use from several threads."""
@@ -77,7 +63,7 @@ class CodeAuthor:
     """Folder for finished studies of skills; None to study again in every process."""
     policy: LicencePolicy = field(default_factory=LicencePolicy)
     _studies: dict[str, Study | Skipped] = field(default_factory=dict[str, Study | Skipped])
-    _made: dict[str, Made | Skipped] = field(default_factory=dict[str, Made | Skipped])
+    _made: dict[str, Draft | Skipped] = field(default_factory=dict[str, Draft | Skipped])
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _locks: dict[str, threading.Lock] = field(default_factory=dict[str, threading.Lock])
 
@@ -88,7 +74,7 @@ class CodeAuthor:
         return AuthorIdentity(name="code", version="1", digest=digest_of([source_digest(), settings]))
 
     def plan(self, request: PlanRequest) -> PlanReply:
-        """Name a workflow for every group of functions with viable faults.
+        """Name workflows, of as many families as the code allows.
 
         Raises:
             InfraError: the sandbox or the disk failed.
@@ -96,8 +82,8 @@ class CodeAuthor:
         found = self._study(request.skill, request.skill_dir)
         if isinstance(found, Skipped):
             return PlanReply(skipped=found)
-        named = groups(found)[: request.count]
-        return PlanReply(text=canonical_json([workflow(request.skill, found, group) for group in named]))
+        named = all_offers(request.skill, found)[: request.count]
+        return PlanReply(text=canonical_json([offer.workflow for _, offer in named]))
 
     def create(self, request: CreateRequest) -> CreateReply:
         """Write the files of one phase.
@@ -114,18 +100,7 @@ class CodeAuthor:
         made = found if isinstance(found, Skipped) else self._make(request.spec, request.skill, found)
         if isinstance(made, Skipped) or isinstance(found, Skipped):
             return CreateReply(skipped=made if isinstance(made, Skipped) else None)
-        if request.phase is Phase.CONTRACT:
-            files = contract_files(
-                request.spec,
-                request.skill,
-                found.project,
-                found.behaviour,
-                made.plan,
-                made.reports,
-                made.level,
-            )
-        else:
-            files = solution_files(found.project, made.plan)
+        files = made.contract if request.phase is Phase.CONTRACT else made.solution
         with boundary(Boundary.STORAGE, "writing the task"):
             write_files(files, request.workspace / "task")
         return CreateReply()
@@ -143,45 +118,23 @@ class CodeAuthor:
         with self._lock:
             return self._locks.setdefault(key, threading.Lock())
 
-    def _make(self, spec: TaskSpec, skill: Skill, found: Study) -> Made | Skipped:
-        key = canonical_json([skill.digest, spec.workflow.name, spec.seed, spec.axes.complexity])
+    def _make(self, spec: TaskSpec, skill: Skill, found: Study) -> Draft | Skipped:
+        key = canonical_json([skill.digest, spec.workflow.name, spec.seed, spec.axes])
         with self._one_at_a_time(key):
             if key not in self._made:
-                self._made[key] = self._design(spec, found)
+                self._made[key] = _draft(spec, skill, found)
             return self._made[key]
 
-    def _design(self, spec: TaskSpec, found: Study) -> Made | Skipped:
-        group = next((item for item in groups(found) if item.name == spec.workflow.name), None)
-        if group is None:
-            return Skipped(
-                reason=SkipReason.NO_FAULT_FOUND, detail=f"it has no workflow {spec.workflow.name}"
-            )
-        level = level_of(spec.axes.complexity)
-        why = (
-            f"no set of {level.faults} faults in {spec.workflow.name} leaves enough to show and to hold back"
-        )
-        with SandboxBench(planning_image()) as bench:
-            bench.put_tree(dict(found.project.files), "/project/original")
-            for attempt in range(ATTEMPTS):
-                try:
-                    plan = design(
-                        bench, found.project, found.behaviour, group.viable, level, spec.seed + attempt
-                    )
-                    if plan is not None:
-                        return Made(plan, _reports(bench, found, plan), level)
-                except BenchFailed as error:
-                    why = str(error)
-        return Skipped(reason=SkipReason.NO_FAULT_FOUND, detail=why)
 
-
-def _reports(bench: Bench, found: Study, plan: Design) -> tuple[Mapping[str, str], list[Shown]]:
-    behaviour = found.behaviour
-    ids = [i for fault in plan.faults for i in fault.reported]
-    texts = broken_texts(found.project, [fault.site for fault in plan.faults])
-    wrong: dict[str, Any] = compare(
-        bench, behaviour, [{"id": "all", "texts": texts, "cases": sorted(set(ids))}], full=True
-    )["all"]
-    distinct = list(dict.fromkeys(ids))
-    return write_reports(
-        bench, found.project, [(behaviour.cases[i], behaviour.outcomes[i], wrong[i]) for i in distinct], plan
-    )
+def _draft(spec: TaskSpec, skill: Skill, found: Study) -> Draft | Skipped:
+    wanted = spec.workflow.name
+    pair = next(((f, o) for f, o in all_offers(skill, found) if o.workflow.name == wanted), None)
+    if pair is None:
+        return Skipped(reason=SkipReason.NO_FAULT_FOUND, detail=f"it has no workflow {wanted}")
+    family, offer = pair
+    with SandboxBench(planning_image()) as bench:
+        bench.put_tree(dict(found.project.files), ROOT)
+        try:
+            return family.draft(bench, spec, skill, found, offer)
+        except (NoTask, BenchFailed) as error:
+            return Skipped(reason=SkipReason.NO_FAULT_FOUND, detail=f"{family.name}: {error}")

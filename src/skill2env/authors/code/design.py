@@ -9,6 +9,7 @@ also satisfy the hidden ones. Otherwise a careful solver could be graded wrong f
 
 import random
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +27,7 @@ from skill2env.records import digest_of
 MIN_HIDDEN = 4
 MAX_HIDDEN = 30
 MAX_KEPT = 120
+MAX_JOINT = 12
 MAX_SHOWN = 5
 MAX_ALTERNATIVES = 12
 TRIES = 6
@@ -41,13 +43,15 @@ class Level:
     """Reported cases per fault, before more are added to single the fault out."""
     distant: bool
     """Symptoms are taken where users meet them, not at the faulty function."""
+    silent: bool
+    """No recorded input ends in an exception that the original does not raise: there is no stack trace to start from."""
 
 
 LEVELS: dict[str, Level] = {
-    Complexity.SHORT: Level(1, 3, distant=False),
-    Complexity.MODERATE: Level(1, 2, distant=True),
-    Complexity.LONG: Level(2, 2, distant=True),
-    Complexity.DEEP: Level(3, 2, distant=True),
+    Complexity.SHORT: Level(1, 3, distant=False, silent=False),
+    Complexity.MODERATE: Level(1, 2, distant=True, silent=True),
+    Complexity.LONG: Level(2, 2, distant=True, silent=True),
+    Complexity.DEEP: Level(4, 2, distant=True, silent=True),
 }
 
 
@@ -69,6 +73,8 @@ class Design:
     """Changed files of the broken project."""
     kept: tuple[str, ...]
     """Ids of cases that are right in the broken project and must stay right."""
+    joint: tuple[str, ...] = ()
+    """Ids of cases in which several faults act together: right only when all of those are mended."""
 
 
 def level_of(complexity: str) -> Level:
@@ -110,7 +116,16 @@ def _choices(
                 picked.append(item)
         if len(picked) == count:
             found.append(tuple(picked))
+    if count > 1:
+        found.sort(key=lambda picked: not _meet(picked))  # stable: good ones first among those that meet
     return found[:TRIES]
+
+
+def _meet(picked: Sequence[Viable]) -> bool:
+    """True when some inputs show several of the faults at once, but most of each fault's inputs show that fault alone."""
+    seen = Counter(i for item in picked for i in set(item.broken))
+    shared = {i for i, times in seen.items() if times > 1}
+    return bool(shared) and all(2 * len(shared & set(item.broken)) <= len(item.broken) for item in picked)
 
 
 def _rank(item: Viable, behaviour: Behaviour) -> float:
@@ -160,7 +175,7 @@ def _try(
         trees.append({"id": str(number), "texts": broken_texts(project, [site]), "cases": None})
     found = compare(bench, behaviour, trees)
     together = found.get("all", {})
-    if "died" in together.values():
+    if "died" in together.values() or (level.silent and "raised" in together.values()):
         return None
     faults: list[Fault] = []
     for number, site in enumerate(sites):
@@ -174,7 +189,13 @@ def _try(
     kept = [i for i in behaviour.cases if i not in together]
     near = {key for site in sites for key in behaviour.through(site.file, "")}
     kept.sort(key=lambda i: (i not in near, i not in behaviour.observed, digest_of(i)))
-    return Design(tuple(faults), texts, tuple(sorted(kept[:MAX_KEPT])))
+    alone = {i for fault in faults for i in (*fault.reported, *fault.hidden)}
+    joint = [
+        i
+        for i in sorted(together, key=digest_of)
+        if i not in alone and sum(i in found.get(str(number), {}) for number in range(len(sites))) != 1
+    ]
+    return Design(tuple(faults), texts, tuple(sorted(kept[:MAX_KEPT])), tuple(sorted(joint[:MAX_JOINT])))
 
 
 def _evidence(
@@ -195,7 +216,7 @@ def _evidence(
     for differing in _alternatives(bench, project, behaviour, site, broken):
         if differing & set(shown) or not differing:
             continue
-        more = [i for i in ranked if i in differing and _can_be_shown(behaviour.cases[i])]
+        more = [i for i in ranked if i in differing and can_be_shown(behaviour.cases[i])]
         if len(shown) >= MAX_SHOWN or not more:
             return None
         shown.append(more[0])
@@ -234,7 +255,7 @@ def _showing(
 
 def _spread(behaviour: Behaviour, ranked: Sequence[str], count: int) -> list[str]:
     """Up to `count` cases: other outcomes before equal ones, the skill's own and other entry points first."""
-    left = [i for i in ranked if _can_be_shown(behaviour.cases[i])][: 8 * count]
+    left = [i for i in ranked if can_be_shown(behaviour.cases[i])][: 8 * count]
     found: list[str] = []
     while left and len(found) < count:
         shapes = {_shape(behaviour.outcomes[i]) for i in found}
@@ -264,7 +285,7 @@ def _shape(outcome: Any) -> str:
 _PORTABLE = re.compile(r"(?:[A-Za-z0-9_-][A-Za-z0-9._-]*/?)+")
 
 
-def _can_be_shown(case: Case) -> bool:
+def can_be_shown(case: Case) -> bool:
     """True when the names of its input files can be stored on every system, so that a report can hold them."""
     names = input_names([list(case.args), list(case.kwargs.values())])
     return all(name == "." or _PORTABLE.fullmatch(name) for name in names)

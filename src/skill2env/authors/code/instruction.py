@@ -1,11 +1,10 @@
 """Write instruction.md in the sampled voice: symptoms, what must hold, nothing about where the fault sits."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from skill2env.authors.code import phrases
-from skill2env.authors.code.design import Level
 from skill2env.authors.code.report import Shown
 from skill2env.axes import Expertise, Tone
 from skill2env.records import Axes, Metric
@@ -15,73 +14,88 @@ MAX_INLINE = 150
 
 
 @dataclass(frozen=True, slots=True)
+class Words:
+    """The phrases of one family of tasks. Every list has alternatives of equal meaning; the seed picks.
+
+    Tables go by the asker's expertise; the key "" stands for all that are not named.
+    """
+
+    problems: Mapping[str, Sequence[str]]
+    """What is wrong or wanted."""
+    evidence: Sequence[str]
+    """Where the material lies."""
+    musts: Mapping[str, Mapping[str, Sequence[str]]]
+    """Name of each metric -> the sentence that it checks."""
+    rules: Sequence[str]
+    """What may be used, and what is to be left alone."""
+    story: Sequence[str] = ("At first I thought it was the data, so I put some runs side by side.",)
+    """What somebody who tells it all adds."""
+
+
+@dataclass(frozen=True, slots=True)
 class Voice:
     """The sentences of one instruction, chosen and filled in."""
 
     who: str
     place: str
     problem: str
-    reports: str
-    symptoms: tuple[str, ...]
-    reported: str
-    hidden: str
-    kept: str
+    evidence: str
+    examples: str
+    musts: tuple[str, ...]
     rules: str
+    story: str
 
 
 def write_instruction(
-    tool: str, folder: str, shown: Sequence[Shown], axes: Axes, level: Level, seed: int
+    words: Words, fields: Mapping[str, str], examples: Sequence[str], axes: Axes, seed: int, details: str = ""
 ) -> tuple[str, tuple[Metric, ...]]:
     """Text of instruction.md and the metrics that quote it.
 
     Args:
-        tool: the project's name as people say it.
-        folder: its absolute path in the container.
-        shown: the reported cases.
+        words: the family's phrases.
+        fields: what stands for the names in braces; ``tool`` (the project's name as people say it) and ``dir`` (its
+            absolute path in the container) are always needed.
+        examples: sentences that show what is meant.
         axes: persona, tone and expertise decide the words.
-        level: distant evidence is described less closely.
         seed: picks among alternatives.
+        details: a block that stands whole whatever the tone, for rules that must be complete.
     """
-    voice = _voice(tool, folder, shown, axes, level, random.Random(seed))
-    text = {str(tone): layout for tone, layout in LAYOUTS.items()}.get(axes.tone, _plain)(voice)
-    metrics = (
-        Metric(name="reported_cases", sentence=voice.reported),
-        Metric(name="unreported_cases", sentence=voice.hidden),
-        Metric(name="kept_behaviour", sentence=voice.kept),
-    )
-    return text.strip() + "\n", metrics
-
-
-def _voice(
-    tool: str, folder: str, shown: Sequence[Shown], axes: Axes, level: Level, rng: random.Random
-) -> Voice:
-    count = phrases.COUNT_WORDS[len(shown)] if len(shown) < len(phrases.COUNT_WORDS) else str(len(shown))
-    fields = {"tool": tool, "dir": folder, "cases": f"{count} reported case{'s' if len(shown) > 1 else ''}"}
-    expertise = axes.expertise
+    rng = random.Random(seed)
 
     def pick(options: Sequence[str]) -> str:
         chosen = rng.choice(options).format(**fields)
         return chosen[0].upper() + chosen[1:]
 
-    quoted = 1 if level.distant else 3
-    return Voice(
+    musts = {name: pick(phrases.of(table, axes.expertise, ())) for name, table in words.musts.items()}
+    voice = Voice(
         who=pick(phrases.of(phrases.PERSONAS, axes.persona, phrases.OTHER_PERSONA)),
         place=pick(phrases.PLACES),
-        problem=pick(phrases.of(phrases.PROBLEMS, expertise, phrases.PROBLEMS[Expertise.PRACTITIONER])),
-        reports=pick(phrases.REPORTS),
-        symptoms=tuple(symptom(item) for item in shown[:quoted]),
-        reported=pick(phrases.of(phrases.REPORTED, expertise, phrases.REPORTED[""])),
-        hidden=pick(phrases.of(phrases.HIDDEN, expertise, phrases.HIDDEN[""])),
-        kept=pick(phrases.of(phrases.KEPT, expertise, phrases.KEPT[""])),
-        rules=pick(phrases.RULES),
+        problem=pick(
+            phrases.of(words.problems, axes.expertise, words.problems.get(Expertise.PRACTITIONER, ()))
+        ),
+        evidence=pick(words.evidence),
+        examples="\n\n".join(part for part in (details, _examples(examples)) if part),
+        musts=tuple(musts.values()),
+        rules=pick(words.rules),
+        story=pick(words.story),
     )
+    text = {str(tone): layout for tone, layout in LAYOUTS.items()}.get(axes.tone, _plain)(voice)
+    return text.strip() + "\n", tuple(Metric(name=name, sentence=text) for name, text in musts.items())
+
+
+def _examples(sentences: Sequence[str]) -> str:
+    if not sentences:
+        return ""
+    if len(sentences) == 1:
+        return "For example: " + sentences[0]
+    return "\n".join(f"- {s[0].upper() + s[1:] if s[0].isalpha() else s}" for s in sentences)
 
 
 def symptom(item: Shown) -> str:
     """One reported case in a sentence."""
-    subject = f"`{item.call}`" if len(item.call) <= MAX_INLINE else f"`reports/{item.folder}/run.py`"
+    subject = f"`{item.call}`" if len(item.call) <= MAX_INLINE else f"`{item.place}/{item.folder}/run.py`"
     if item.has_input and len(item.call) <= MAX_INLINE:
-        subject += f" (on the files in `reports/{item.folder}/input`)"
+        subject += f" (on the files in `{item.place}/{item.folder}/input`)"
     now, right = item.difference()
     whole = "\n" not in item.now.strip() and "\n" not in item.expected.strip()
     if not _fits(now) or not _fits(right):
@@ -103,24 +117,17 @@ def _quote(text: str) -> str:
     return f"`{text}`"
 
 
-def _example(voice: Voice) -> str:
-    sentences = [s[0].upper() + s[1:] if s[0].isalpha() else s for s in voice.symptoms]
-    return (
-        "For example: " + voice.symptoms[0] if len(sentences) == 1 else "\n".join(f"- {s}" for s in sentences)
-    )
-
-
 def _plain(voice: Voice) -> str:
     return (
-        f"{voice.who} {voice.place} {voice.problem}\n\n{voice.reports}\n\n{_example(voice)}\n\n"
-        f"{voice.reported} {voice.hidden} {voice.kept}\n\n{voice.rules}"
+        f"{voice.who} {voice.place} {voice.problem}\n\n{voice.evidence}\n\n{voice.examples}\n\n"
+        f"{' '.join(voice.musts)}\n\n{voice.rules}"
     )
 
 
 def _terse(voice: Voice) -> str:
     return (
-        f"{voice.place} {voice.problem}\n\n{voice.reports}\n\n{_example(voice)}\n\n"
-        f"{voice.reported} {voice.hidden} {voice.kept} {voice.rules}"
+        f"{voice.place} {voice.problem}\n\n{voice.evidence}\n\n{voice.examples}\n\n"
+        f"{' '.join(voice.musts)} {voice.rules}"
     )
 
 
@@ -129,41 +136,41 @@ def _friendly(voice: Voice) -> str:
 
 
 def _formal(voice: Voice) -> str:
-    numbered = "\n".join(
-        f"{n}. {s}" for n, s in enumerate((voice.reported, voice.hidden, voice.kept, voice.rules), 1)
-    )
+    numbered = "\n".join(f"{n}. {s}" for n, s in enumerate((*voice.musts, voice.rules), 1))
     return (
-        f"{voice.who} {voice.place} {voice.problem}\n\n{voice.reports}\n\n{_example(voice)}\n\n"
+        f"{voice.who} {voice.place} {voice.problem}\n\n{voice.evidence}\n\n{voice.examples}\n\n"
         f"The following is required.\n\n{numbered}"
     )
 
 
 def _urgent(voice: Voice) -> str:
     return (
-        f"{voice.problem} {phrases.REASONS[Tone.URGENT]} {voice.place}\n\n{_example(voice)}\n\n{voice.reports} "
-        f"{voice.reported} {voice.hidden} {voice.kept}\n\n{voice.who} {voice.rules}"
+        f"{voice.problem} {phrases.REASONS[Tone.URGENT]} {voice.place}\n\n{voice.examples}\n\n{voice.evidence} "
+        f"{' '.join(voice.musts)}\n\n{voice.who} {voice.rules}"
     )
 
 
 def _rambling(voice: Voice) -> str:
+    first, *others, last = voice.musts
     return (
-        f"{voice.who} {voice.problem} At first I thought it was the data, so I put some runs side by side. {_example(voice)}\n\n"
-        f"{voice.kept} I mention it because we have been through that before. {voice.place} {voice.reports}\n\n"
-        f"{voice.reported} One more thing. {voice.hidden}\n\n{voice.rules}"
+        f"{voice.who} {voice.problem} {voice.story}\n\n{voice.examples}\n\n"
+        f"{last} I mention it because we have been through that before. {voice.place} {voice.evidence}\n\n"
+        f"{first} One more thing. {' '.join(others)}\n\n{voice.rules}"
     )
 
 
 def _sceptical(voice: Voice) -> str:
+    first, second, *others = voice.musts
     return (
-        f"{voice.who} {voice.place} {voice.problem} {phrases.REASONS[Tone.SCEPTICAL]}\n\n{_example(voice)}\n\n{voice.reports}\n\n"
-        f"{voice.hidden} {voice.reported} {voice.kept}\n\n{voice.rules}"
+        f"{voice.who} {voice.place} {voice.problem} {phrases.REASONS[Tone.SCEPTICAL]}\n\n{voice.examples}\n\n{voice.evidence}\n\n"
+        f"{second} {first} {' '.join(others)}\n\n{voice.rules}"
     )
 
 
 def _bulleted(voice: Voice) -> str:
-    must = "\n".join(f"- {s}" for s in (voice.reported, voice.hidden, voice.kept, voice.rules))
+    must = "\n".join(f"- {s}" for s in (*voice.musts, voice.rules))
     return (
-        f"**Context.** {voice.who} {voice.place}\n\n**Problem.** {voice.problem} {voice.reports}\n\n{_example(voice)}\n\n"
+        f"**Context.** {voice.who} {voice.place}\n\n**Problem.** {voice.problem} {voice.evidence}\n\n{voice.examples}\n\n"
         f"**Must hold**\n\n{must}"
     )
 

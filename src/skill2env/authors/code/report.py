@@ -15,7 +15,6 @@ from typing import Any
 
 from skill2env.authors.code.bench import Bench, BenchFailed, ask, helper_text
 from skill2env.authors.code.cases import Case
-from skill2env.authors.code.design import Design
 from skill2env.authors.code.understand import Project
 
 MAX_EXPECTED_LINES = 120
@@ -35,6 +34,8 @@ class Shown:
     """What it should print."""
     has_input: bool = False
     """It comes with input files."""
+    place: str = "reports"
+    """Name of the folder that holds the cases."""
 
     @property
     def folder(self) -> str:
@@ -52,52 +53,66 @@ class Shown:
 
 
 def write_reports(
-    bench: Bench, project: Project, cases: Sequence[tuple[Case, Any, Any]], design: Design
+    bench: Bench,
+    project: Project,
+    cases: Sequence[tuple[Case, Any, Any]],
+    now: Mapping[str, str],
+    right: Mapping[str, str] | None = None,
+    folder: str = "reports",
 ) -> tuple[dict[str, str], list[Shown]]:
-    """Files below ``reports/`` and the shown cases.
+    """Files below the reports folder and the shown cases.
 
     Args:
         bench: runs the case programs on both versions.
         project: the original.
         cases: (case, right outcome, today's outcome) in the order of their numbers.
-        design: the broken version.
+        now: changed files of the version that the task holds.
+        right: changed files of the version that is right; None for the original itself.
+        folder: name of the reports folder.
 
     Raises:
         BenchFailed: a case program did not tell the two versions apart, so the report would be empty.
         InfraError: the sandbox failed.
     """
     files: dict[str, str] = {"show.py": helper_text("show.py")}
-    for number, (case, right, wrong) in enumerate(cases, 1):
+    for number, (case, expected, today) in enumerate(cases, 1):
         files.update(
-            {f"case-{number:02d}/{name}": text for name, text in _program(case, right, wrong).items()}
+            {f"case-{number:02d}/{name}": text for name, text in _program(case, expected, today).items()}
         )
-    printed = [_run(bench, project, files, texts, len(cases)) for texts in ({}, design.texts)]
+    trees = (("right", right or {}), ("now", now))
+    printed = [_run(bench, project, files, tree, len(cases), folder) for tree in trees]
     shown: list[Shown] = []
     for number, (case, _, _) in enumerate(cases, 1):
-        folder = f"case-{number:02d}"
-        expected, now = (outputs.get(folder, "") for outputs in printed)
+        place = f"case-{number:02d}"
+        expected, today = (outputs.get(place, "") for outputs in printed)
         if (
             not expected
-            or expected == now
+            or expected == today
             or "Traceback" in expected
             or expected.count("\n") > MAX_EXPECTED_LINES
         ):
             raise BenchFailed(f"report {number} shows no difference")
-        files[f"{folder}/expected.txt"] = expected
-        has_input = any(name.startswith(f"{folder}/input/") for name in files)
-        shown.append(Shown(number, case, call_text(case), now, expected, has_input))
+        files[f"{place}/expected.txt"] = expected
+        has_input = any(name.startswith(f"{place}/input/") for name in files)
+        shown.append(Shown(number, case, call_text(case), today, expected, has_input, folder))
     return files, shown
 
 
 def _run(
-    bench: Bench, project: Project, files: Mapping[str, str], texts: Mapping[str, str], count: int
+    bench: Bench,
+    project: Project,
+    files: Mapping[str, str],
+    version: tuple[str, Mapping[str, str]],
+    count: int,
+    folder: str,
 ) -> dict[str, str]:
     """Output of every case program on one version of the project."""
-    root = f"/report/{'broken' if texts else 'original'}/{project.name}"
-    tree = {**project.files, **texts, **{f"reports/{name}": text for name, text in files.items()}}
+    name, texts = version
+    root = f"/report/{name}/{project.name}"
+    tree = {**project.files, **texts, **{f"{folder}/{path}": text for path, text in files.items()}}
     bench.put_tree(dict(tree), root)
     programs = {
-        f"case-{number:02d}": f"{root}/reports/case-{number:02d}/run.py" for number in range(1, count + 1)
+        f"case-{number:02d}": f"{root}/{folder}/case-{number:02d}/run.py" for number in range(1, count + 1)
     }
     answer = ask(bench, {"mode": "print", "programs": programs})
     return {key: str(text) for key, text in answer.items()}

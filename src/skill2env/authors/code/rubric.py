@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from skill2env.authors.code.understand import FunctionInfo, readme
 from skill2env.records import Skill
@@ -93,28 +94,42 @@ def grounding(skill: Skill, functions: Sequence[FunctionInfo], count: int = 3) -
     return tuple(found or sentences(skill)[:1])
 
 
-def write_rubric(skill: Skill, functions: Sequence[FunctionInfo], faults: int) -> str:
-    """Text of tests/rubric.md: the craft of repair, and what the skill itself asks of this code, quoted."""
+@dataclass(frozen=True, slots=True)
+class Craft:
+    """What good work of one family looks like, whatever the skill."""
+
+    must: tuple[str, ...]
+    """One or two points."""
+    avoid: tuple[str, ...]
+    best: tuple[str, ...]
+
+
+REPAIR = Craft(
+    must=(
+        "Finds the cause: the final change mends each fault at the place that computes the wrong value, and the agent can say "
+        "why the reported cases came out wrong.",
+        "Runs reported cases before and after the change, and tries inputs of its own near the ones reported.",
+    ),
+    avoid=(
+        "Special-cases the reported inputs, edits expected.txt or the sample data, or catches an error to hide a wrong value.",
+        "Rewrites, reformats or renames code that has nothing to do with a fault.",
+    ),
+    best=(
+        "Reads README.md and the docstrings first and derives the right behaviour from them, not only from the examples.",
+    ),
+)
+
+
+def write_rubric(skill: Skill, functions: Sequence[FunctionInfo], craft: Craft) -> str:
+    """Text of tests/rubric.md: the craft of the family, and what the skill itself asks of this code, quoted."""
     related = about(skill, functions)
     rules = [s for s in related[:15] if _IMPERATIVE.search(s) and not _AVOID.search(s)]
     bans = [s for s in related[:15] if _AVOID.search(s)]
     method = next((s for s in related if s not in (*rules[:1], *bans[:1])), "")
     source = f"{skill.name}, {skill.licence.spdx}" if skill.licence.spdx else skill.name
-    many = "each of the faults" if faults > 1 else "the fault"
-    must = [
-        f"Finds the cause: the final change mends {many} at the place that computes the wrong value, and the agent can say "
-        "why the reported cases came out wrong.",
-        "Runs reported cases before and after the change, and tries inputs of its own near the ones reported.",
-    ]
+    must, avoid, best = list(craft.must), list(craft.avoid), list(craft.best)
     must += [f'Keeps to the rule that the skill states: "{_quote(rules[0])}" ({source})'] if rules else []
-    avoid = [
-        "Special-cases the reported inputs, edits expected.txt or the sample data, or catches an error to hide a wrong value.",
-        "Rewrites, reformats or renames code that has nothing to do with the fault.",
-    ]
     avoid += [f'Breaks what the skill rules out: "{_quote(bans[0])}" ({source})'] if bans else []
-    best = [
-        "Reads README.md and the docstrings first and derives the right behaviour from them, not only from the examples."
-    ]
     best += [f'Works by the skill\'s own method: "{_quote(method)}" ({source})'] if method else []
     blocks = (("Must-do", must), ("Must-avoid", avoid), ("Best-practice", best))
     return "\n".join(

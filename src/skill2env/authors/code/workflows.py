@@ -77,7 +77,7 @@ def complexities(group: Group) -> tuple[str, ...]:
     apart = len({(v.site.file, v.site.function) for v in group.viable})
     bands = [Complexity.SHORT, Complexity.MODERATE]
     bands += [Complexity.LONG] if apart >= 2 else []
-    bands += [Complexity.DEEP] if apart >= 4 else []
+    bands += [Complexity.DEEP] if apart >= 5 else []
     return tuple(band.value for band in bands)
 
 
@@ -99,7 +99,7 @@ def workflow(skill: Skill, found: Study, group: Group) -> Workflow:
             f"The project in /app/{found.project.name}: its code, README.md, sample data and a reports folder with the reported "
             "cases, each with a program that shows it and the right output. No tests."
         ),
-        planted_problem=f"One to three small faults ({', '.join(kinds)}) in {', '.join(names)}; the code still runs.",
+        planted_problem=f"One to four small faults ({', '.join(kinds)}) in {', '.join(names)}; the code still runs.",
         difficulty_source=(
             "Results are wrong without an error, away from where they are computed, and most affected inputs are not among the reports."
         ),

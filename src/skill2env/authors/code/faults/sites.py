@@ -4,7 +4,8 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from skill2env.authors.code.faults.operators import OPERATORS, Function, Kind, Place
+from skill2env.authors.code.faults.catalog import Function, Kind, Place
+from skill2env.authors.code.faults.operators import OPERATORS
 from skill2env.authors.code.faults.source import Edit, Source, parses
 
 SILENT_CALLS = {

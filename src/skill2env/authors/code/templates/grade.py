@@ -1,18 +1,17 @@
-"""Grades a repaired project: runs it on recorded inputs and compares with what the original gives.
+"""Grades changed code: runs it on recorded inputs and compares with what is right.
 
 Standard library only. The project's code runs as a child process (`child.py`) that knows inputs and no answers; as
-another user when this one is root. Zeros are on disk before anything else happens.
+another user when this one is root. Zeros are on disk before anything of the project is looked at.
 
-cases.json: {"project": DIR, "groups": [{"reported": [ID], "unreported": [ID]}], "kept": [ID], "cases": [...],
-"expected": {ID: outcome}}
+cases.json: {"project": DIR, "metrics": [NAME x 4], "groups": [{"reported": [ID], "unreported": [ID]}], "joint": [ID],
+"kept": [ID], "interface": {FILE: {FUNCTION: [PARAMETER]}}, "cases": [...], "expected": {ID: outcome}}
 """
 
+import ast
 import contextlib
 import json
 import os
 import shutil
-import signal
-import stat
 import subprocess
 import sys
 import tempfile
@@ -23,61 +22,11 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 sys.dont_write_bytecode = True
+from grading import NOBODY, OUT, several_users, sweep, take, unprivileged, write_reward  # noqa: E402
 from tagged_values import same  # noqa: E402
 
-OUT = Path("/logs/verifier")
-METRICS = ("reported_cases", "unreported_cases", "kept_behaviour")
-NOBODY = 65534
 SECONDS = 50
-MAX_FILES = 2000
-MAX_BYTES = 32 * 2**20
 MAX_ANSWERS = 64 * 2**20
-
-
-def write_reward(scores: dict[str, float]) -> None:
-    """Write both reward files, each in one step."""
-    total = sum(scores.values()) / len(scores)
-    for name, text in (("reward.json", json.dumps({**scores, "reward": total})), ("reward.txt", repr(total))):
-        fresh = OUT / f".{name}.new"
-        fresh.write_text(text + "\n", encoding="utf-8")
-        os.replace(fresh, OUT / name)
-
-
-def take(project: Path, target: Path) -> None:
-    """Copy the delivered project: regular files only, no links, nothing huge."""
-    files = size = 0
-    for folder, names, found in os.walk(project):
-        names[:] = sorted(
-            n for n in names if n not in ("__pycache__", ".git") and not Path(folder, n).is_symlink()
-        )
-        place = target / Path(folder).relative_to(project)
-        place.mkdir(parents=True, exist_ok=True)
-        for name in sorted(found):
-            path = Path(folder, name)
-            info = path.lstat()
-            if not stat.S_ISREG(info.st_mode) or name.endswith(".pyc"):
-                continue
-            files, size = files + 1, size + info.st_size
-            if files > MAX_FILES or size > MAX_BYTES:
-                raise ValueError("the project has grown too large")
-            shutil.copyfile(path, place / name)
-            (place / name).chmod(0o644)
-        place.chmod(0o755)
-
-
-def several_users() -> bool:
-    """False where the container has one user id only, so that nobody can become another user."""
-    lines = Path("/proc/self/uid_map").read_text(encoding="ascii").splitlines()
-    return os.geteuid() == 0 and sum(int(line.split()[2]) for line in lines) > 1
-
-
-def unprivileged() -> None:
-    """In the child: a session of its own, and another user where that is possible."""
-    os.setsid()
-    if several_users():
-        os.setgroups([])
-        os.setgid(NOBODY)
-        os.setuid(NOBODY)
 
 
 def drain(reader: int, kept: list[bytes]) -> None:
@@ -136,23 +85,6 @@ def run_child(scratch: Path, tree: Path, cases: list[Any]) -> bytes:
     return b"".join(answers)
 
 
-def sweep(process: "subprocess.Popen[bytes]") -> None:
-    """End the child and whatever it left running."""
-    for _ in range(2):
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except OSError:
-            break
-    process.wait()
-    if os.geteuid() == 0:
-        for entry in Path("/proc").iterdir():
-            try:
-                if entry.name.isdigit() and entry.stat().st_uid == NOBODY:
-                    os.kill(int(entry.name), signal.SIGKILL)
-            except OSError:
-                continue
-
-
 def read_answers(data: bytes) -> dict[str, Any]:
     """First answer of every case; anything malformed is no answer."""
     found: dict[str, Any] = {}
@@ -173,23 +105,54 @@ def is_right(outcome: Any, expected: Any) -> bool:
         return False
 
 
-def score(right: set[str], groups: list[Any], kept: list[str]) -> dict[str, float]:
-    """A fault counts when all its cases are right; what must stay counts once a fault is wholly gone."""
-    reported = [right.issuperset(group["reported"]) for group in groups]
+def parameters(path: Path) -> "dict[str, list[str]]":
+    """Parameter names of the module-level functions of an untrusted file; nothing when it cannot be read."""
+    try:
+        tree = ast.parse(path.read_text(encoding="utf-8", errors="replace"))
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return {}
+    found = {}
+    for node in tree.body:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            found[node.name] = [
+                a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+            ]
+    return found
+
+
+def same_interface(tree: Path, wanted: "dict[str, dict[str, list[str]]]") -> bool:
+    """True when every function that must be there is, with the parameters that it must have."""
+    for file, functions in wanted.items():
+        found = parameters(tree / file)
+        if any(found.get(name) != names for name, names in functions.items()):
+            return False
+    return True
+
+
+def score(right: "set[str]", spec: Any, interface: bool) -> "list[float]":
+    """Shown cases, hidden cases, behaviour that must stay, interface.
+
+    A part of the work counts when all its cases are right; cases of several faults count as one more part; what must
+    stay counts once a part is wholly done.
+    """
+    groups, joint = spec["groups"], spec["joint"]
+    shown = [right.issuperset(group["reported"]) for group in groups]
     hidden = [right.issuperset(group["unreported"]) for group in groups]
-    mended = any(a and b for a, b in zip(reported, hidden))
-    return {
-        "reported_cases": sum(reported) / len(groups),
-        "unreported_cases": sum(hidden) / len(groups),
-        "kept_behaviour": float(mended and right.issuperset(kept)),
-    }
+    done = any(a and b for a, b in zip(shown, hidden))
+    together = [right.issuperset(joint)] if joint else []
+    return [
+        sum(shown) / len(groups),
+        sum(hidden + together) / (len(groups) + len(together)),
+        float(done and right.issuperset(spec["kept"])),
+        float(done and interface),
+    ]
 
 
 def main() -> None:
     """Zeros, run, compare, scores."""
-    OUT.mkdir(parents=True, exist_ok=True)
-    write_reward(dict.fromkeys(METRICS, 0.0))
     spec = json.loads((HERE / "cases.json").read_text(encoding="utf-8"))
+    OUT.mkdir(parents=True, exist_ok=True)
+    write_reward(dict.fromkeys(spec["metrics"], 0.0))
     scratch = Path(tempfile.mkdtemp(prefix="grade-"))
     try:
         scratch.chmod(0o755)
@@ -201,6 +164,7 @@ def main() -> None:
             with contextlib.suppress(OSError):  # some mount it read-only
                 HERE.chmod(0o700)  # the answers lie here
         take(Path(spec["project"]), scratch / "tree")
+        interface = same_interface(scratch / "tree", spec["interface"])
         answers = read_answers(run_child(scratch, scratch / "tree", spec["cases"]))
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
@@ -210,12 +174,11 @@ def main() -> None:
         if key in answers and is_right(answers[key], expected)
     }
     for number, group in enumerate(spec["groups"], 1):
-        for part in ("reported", "unreported"):
-            print(
-                f"fault {number}, {part}: {len(right & set(group[part]))} of {len(group[part])} cases right"
-            )
-    print(f"kept: {len(right & set(spec['kept']))} of {len(spec['kept'])} cases right")
-    scores = score(right, spec["groups"], spec["kept"])
+        for part, word in (("reported", "shown"), ("unreported", "hidden")):
+            print(f"part {number}, {word}: {len(right & set(group[part]))} of {len(group[part])} cases right")
+    for part in ("joint", "kept"):
+        print(f"{part}: {len(right & set(spec[part]))} of {len(spec[part])} cases right")
+    scores = dict(zip(spec["metrics"], score(right, spec, interface)))
     write_reward(scores)
     print(json.dumps(scores))
 

@@ -1,0 +1,1 @@
+"""Task families: what kind of work the recorded behaviour of a skill's code is turned into."""
