@@ -10,6 +10,7 @@ from typing import Any
 
 from skill2env.authors.code.behaviour import ROOT, Behaviour
 from skill2env.authors.code.bench import Bench, ask
+from skill2env.authors.code.cases import Case
 from skill2env.authors.code.faults.catalog import Kind
 from skill2env.authors.code.faults.sites import Site, find_sites
 from skill2env.authors.code.understand import Project
@@ -77,6 +78,22 @@ def compare(
     }  # fmt: skip
     answer = ask(bench, job)
     return {key: value for key, value in answer.items() if isinstance(value, dict)}
+
+
+def compare_cases(
+    bench: Bench,
+    cases: Mapping[str, Case],
+    expected: Mapping[str, Any],
+    trees: Mapping[str, Mapping[str, str]],
+) -> dict[str, dict[str, Any]]:
+    """Outcomes of all cases that differ from what is expected, on each version (name -> changed files)."""
+    job = {
+        "mode": "compare", "root": ROOT, "full": True, "expected": dict(expected),
+        "trees": [{"id": name, "texts": dict(texts), "cases": None} for name, texts in trees.items()],
+        "cases": [case.to_json() for case in cases.values()],
+    }  # fmt: skip
+    answer = ask(bench, job)
+    return {name: found if isinstance(found := answer.get(name), dict) else {} for name in trees}
 
 
 def is_viable(words: Mapping[str, Any], tried: int) -> bool:

@@ -42,7 +42,7 @@ LINES = (4, 60)
 MIN_DIRECT = 8
 MIN_DOC_CHARS = 24
 MAX_FUNCTIONS = 6
-LEAST_SHOWN, MOST_SHOWN, MOST_HIDDEN = 4, 10, 40
+LEAST_SHOWN, MOST_SHOWN, MOST_HIDDEN = 6, 12, 40
 MIN_HIDDEN = 5
 VERSIONS = 36
 """Wrong versions of a body that are tried."""
@@ -134,7 +134,7 @@ def _workflow(skill: Skill, found: Study, able: Sequence[Lost], number: int) -> 
         suitable={
             "archetype": (Archetype.BUILD.value,),
             "verifier_pattern": (VerifierPattern.DIFFERENTIAL.value,),
-            "complexity": tuple(band.value for band in bands),
+            "complexity": tuple(str(band) for band in bands),
         },
     )
 
