@@ -2,12 +2,12 @@
 
 from itertools import zip_longest
 
-from skill2env.authors.code.families import checks, migrate, rebuild, repair
+from skill2env.authors.code.families import checks, migrate, operate, rebuild, repair
 from skill2env.authors.code.families.base import Family, Offer
 from skill2env.authors.code.study import Study
 from skill2env.records import Skill
 
-FAMILIES: tuple[Family, ...] = (repair.FAMILY, rebuild.FAMILY, migrate.FAMILY, checks.FAMILY)
+FAMILIES: tuple[Family, ...] = (repair.FAMILY, rebuild.FAMILY, migrate.FAMILY, checks.FAMILY, operate.FAMILY)
 
 
 def all_offers(skill: Skill, found: Study) -> list[tuple[Family, Offer]]:
