@@ -162,6 +162,23 @@ def _faults() -> str:
     return f"| kind | what is wrong | how it is made |\n|---|---|---|\n{rows}"
 
 
+def _families() -> str:
+    from skill2env.authors.code.families.table import FAMILIES
+
+    rows = "".join(f"| `{family.name}` | {_cell(family.about)} |\n" for family in FAMILIES)
+    return f"| family | what the agent does |\n|---|---|\n{rows}"
+
+
+def _libraries() -> str:
+    from skill2env.authors.code.libraries import SETS
+
+    rows = "".join(
+        f"| `{item.name}` | {', '.join(f'`{name}`' for name in sorted(item.provides)) or 'nothing'} |\n"
+        for item in SETS
+    )
+    return f"| set | what can be imported besides Python's own |\n|---|---|\n{rows}"
+
+
 def _first_paragraph(text: str | None) -> str:
     return _one_line((text or "").split("\n\n", maxsplit=1)[0])
 
@@ -221,6 +238,8 @@ GENERATED: dict[str, Callable[[], str]] = {
     "bases": _bases,
     "domains": _domains,
     "faults": _faults,
+    "families": _families,
+    "libraries": _libraries,
     "licence-families": _licence_families,
     "screening-rules": _screening_rules,
 }

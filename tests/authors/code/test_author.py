@@ -11,6 +11,7 @@ from skill2env.authors.code.author import CodeAuthor, LicencePolicy
 from skill2env.authors.code.bench import BenchFailed, as_object
 from skill2env.authors.code.contract import reverse, solution_files, write_files
 from skill2env.authors.code.faults.sites import find_sites
+from skill2env.authors.code.libraries import choose
 from skill2env.authors.code.study import study
 from skill2env.authors.code.templates import apply as apply_module
 from skill2env.authors.code.understand import Project
@@ -119,7 +120,7 @@ def test_no_python(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("code", "reason", "word"),
     [
-        ("import numpy\n\ndef f(x): return numpy.abs(x)\n", SkipReason.CODE_NOT_ALIVE, "numpy"),
+        ("import numpoo\n\ndef f(x): return numpoo.abs(x)\n", SkipReason.CODE_NOT_ALIVE, "numpoo"),
         ("def f(n: int) -> int: return n\n", SkipReason.NO_FAULT_FOUND, "no fault"),
         ("import random\n\ndef f(n: int) -> float: return random.random() + n\n", UNSTABLE, "repeat"),
         ("import time\n\ndef f(n: int) -> int: return int(time.time()) // 86400 + n\n", UNSTABLE, "repeat"),
@@ -138,7 +139,7 @@ def test_code_that_gives_no_task(
 
 
 def test_planning_image_needs_no_more_than_the_base() -> None:
-    assert study_module.PLANNING_DOCKERFILE.startswith("FROM debian-bookworm\n")
+    assert study_module.planning_dockerfile(choose(())).startswith("FROM debian-bookworm\nRUN apt-get")
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"1", b"{", b"\xff", b"[" * 100_000])

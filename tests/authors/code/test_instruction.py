@@ -25,7 +25,12 @@ SHOWN = [
 ]
 
 
-FIELDS = {"tool": "toy", "dir": "/app/toy", "cases": "two reported cases"}
+FIELDS = {
+    "tool": "toy",
+    "dir": "/app/toy",
+    "cases": "two reported cases",
+    "libraries": "its standard library only",
+}
 EXAMPLES = [symptom(item) for item in SHOWN]
 
 

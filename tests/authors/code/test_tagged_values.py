@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skill2env.authors.code.cases import well_formed
+from skill2env.authors.code.report import literal
 from skill2env.authors.code.templates.tagged_values import Decoder, Encoder, Unsupported, canonical, same
 
 SCALARS = (
@@ -162,3 +163,34 @@ def test_placed_inputs(tmp_path: Path) -> None:
 def test_malformed_forms_from_the_sandbox_are_refused(form: Any) -> None:
     assert not well_formed(form)
     assert not well_formed([form])
+
+
+class FakeFrame:
+    """Looks like a data frame to the encoder, which imports neither numpy nor pandas."""
+
+    columns = ("a", "b")
+
+    def to_dict(self) -> None: ...
+
+    def __len__(self) -> int:
+        return 2
+
+    def __getitem__(self, name: str) -> "FakeFrame":
+        return self
+
+    def tolist(self) -> list[object]:
+        return [1, 2.5]
+
+
+FakeFrame.__module__ = "pandas.core"
+
+
+def test_a_data_frame_is_its_columns_and_is_written_as_one() -> None:
+    form = Encoder(lambda _: None).encode(FakeFrame())
+    column = [1, {"$": "float", "v": "2.5"}]
+    assert form == {"$": "frame", "v": [["a", column], ["b", column]]}
+    assert well_formed(form)
+    assert literal(form) == "__import__('pandas').DataFrame({'a': [1, 2.5], 'b': [1, 2.5]})"
+    assert literal({"$": "array", "v": [1]}) == "__import__('numpy').array([1])"
+    assert not well_formed({"$": "frame", "v": [[1, 2]]})
+    assert not well_formed({"$": "array", "v": "x"})

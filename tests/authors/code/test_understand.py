@@ -7,7 +7,7 @@ import pytest
 
 from skill2env.authors.code.behaviour import documented
 from skill2env.authors.code.invent import invent
-from skill2env.authors.code.rubric import grounding, sentences, write_rubric
+from skill2env.authors.code.rubric import REPAIR, grounding, sentences, write_rubric
 from skill2env.authors.code.understand import Project, understand
 from skill2env.ingest import load_skill
 from skill2env.records import Skill
@@ -55,12 +55,14 @@ def test_imports_that_the_base_lacks(tmp_path: Path) -> None:
     project = make(
         tmp_path,
         {
-            "lib/a.py": "import numpy\nimport json\nimport helper\nfrom . import b\n"
+            "lib/a.py": "import nobody_has_this\nimport numpy\nimport json\nimport helper\nfrom . import b\n"
             "try:\n    import yaml\nexcept ImportError:\n    yaml = None\n",
             "lib/helper.py": "import distutils\n",
         },
     )
-    assert project.missing_imports("lib/a.py") == ("numpy",)
+    assert project.missing_imports("lib/a.py") == ("nobody_has_this",)
+    assert project.foreign == {"nobody_has_this", "numpy"}
+    assert project.libraries.name == "data"
     assert project.missing_imports("lib/helper.py") == ()
 
 
@@ -153,7 +155,7 @@ code is not prose at all either
 
 
 def test_rubric_quotes_with_attribution(parcel_skill: Skill, parcel_project: Project) -> None:
-    text = write_rubric(parcel_skill, parcel_project.modules["parcel_rates.py"].functions, 2)
+    text = write_rubric(parcel_skill, parcel_project.modules["parcel_rates.py"].functions, REPAIR)
     sections = read_sections(text)
     assert [name for name, _ in sections] == ["Must-do", "Must-avoid", "Best-practice"]
     assert all(1 <= len(bullets) <= 3 for _, bullets in sections)

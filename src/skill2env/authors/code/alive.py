@@ -71,7 +71,7 @@ def _watch(bench: Bench, project: Project, root: str, seed: str, days: int) -> d
     env = {
         "HOME": "/tmp", "LC_ALL": "C.UTF-8", "TZ": "UTC", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": seed,
         "PYTHONPATH": folders, "TRACE_ROOT": root, "TRACE_OUT": out, "TRACE_SHIFT": str(days),
-        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg",
     }  # fmt: skip
     pytest = ["/usr/bin/python3", "-m", "pytest", "-p", "tracer", "-p", "no:cacheprovider", "-q", "--tb=no"]
     pytest += [

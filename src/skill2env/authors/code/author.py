@@ -132,7 +132,7 @@ def _draft(spec: TaskSpec, skill: Skill, found: Study) -> Draft | Skipped:
     if pair is None:
         return Skipped(reason=SkipReason.NO_FAULT_FOUND, detail=f"it has no workflow {wanted}")
     family, offer = pair
-    with SandboxBench(planning_image()) as bench:
+    with SandboxBench(planning_image(found.project.libraries)) as bench:
         bench.put_tree(dict(found.project.files), ROOT)
         try:
             return family.draft(bench, spec, skill, found, offer)

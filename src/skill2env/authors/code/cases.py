@@ -97,6 +97,14 @@ def well_formed(value: Any, depth: int = 0) -> bool:
         return all(
             isinstance(pair, list) and len(pair) == 2 and well_formed(pair, depth + 1) for pair in pairs
         )  # pyright: ignore[reportUnknownArgumentType]
+    if tag == "array":
+        return isinstance(inner, list) and well_formed(inner, depth + 1)
+    if tag == "frame":
+        pairs = inner if isinstance(inner, list) else [None]
+        return all(
+            isinstance(p, list) and len(p) == 2 and isinstance(p[0], str) and well_formed(p[1], depth + 1)
+            for p in pairs
+        )
     return isinstance(inner, str) or (tag == "timedelta" and isinstance(inner, list))
 
 

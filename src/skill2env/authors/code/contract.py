@@ -10,6 +10,7 @@ from typing import Any
 from skill2env.authors.code.bench import helper_text
 from skill2env.authors.code.cases import Case
 from skill2env.authors.code.faults.source import Edit
+from skill2env.authors.code.libraries import Libraries
 from skill2env.authors.code.understand import Project
 from skill2env.axes import TURNS, Complexity
 from skill2env.records import Limits, Metric, Skill, TaskContract, TaskSpec, canonical_json
@@ -23,6 +24,12 @@ SECONDS_A_TURN = 45
 def app_folder(project: Project) -> str:
     """Where the project lies in the container."""
     return f"/app/{project.name}"
+
+
+def shared_fields(skill: Skill, project: Project) -> dict[str, str]:
+    """What the phrases of all families may name."""
+    told = project.libraries.told(project.foreign)
+    return {"tool": skill.name, "dir": app_folder(project), "libraries": told}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +68,7 @@ def task_files(
     files = {
         "instruction.md": told.instruction,
         "contract.json": json.dumps(contract.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n",
-        "environment/Dockerfile": _dockerfile(folder),
+        "environment/Dockerfile": _dockerfile(folder, project.libraries),
         "environment/NOTICE": _notice(skill),
         "tests/rubric.md": told.rubric,
     }
@@ -73,9 +80,9 @@ def _agent_seconds(complexity: str) -> float:
     return float(max(900, TURNS.get(complexity, TURNS[Complexity.MODERATE])[1] * SECONDS_A_TURN))
 
 
-def _dockerfile(folder: str) -> str:
+def _dockerfile(folder: str, libraries: Libraries) -> str:
     return (
-        f"FROM {BASE}\n"
+        f"FROM {BASE}\n{libraries.install}"
         f"RUN useradd --create-home --shell /bin/bash agent && install -d -o agent -g agent {folder}\n"
         f"COPY --chown=agent:agent project/ {folder}/\n"
         f"WORKDIR {folder}\n"

@@ -219,12 +219,12 @@ def literal(value: Any) -> str:
         return f"Path.cwd() / {name!r}" if value["as"] == "path" else f"os.path.abspath({name!r})"
     if tag == "root":
         return f"show.ROOT / {inner!r}" if value["as"] == "path" else f"str(show.ROOT / {inner!r})"
-    if tag in ("dict", "namespace", "object"):
+    if tag in ("dict", "namespace", "object", "enum"):
         return _paired(tag, value)  # pyright: ignore[reportUnknownArgumentType]
+    if tag in ("array", "frame"):
+        return _science(tag, inner)
     if tag == "float":
         return f"float({inner!r})" if inner in ("nan", "inf", "-inf") else str(inner)  # pyright: ignore[reportUnknownArgumentType]
-    if tag == "enum":
-        return f"{value['class']}.{inner}"
     if tag in ("tuple", "set", "frozenset", "iterator"):
         return _listed(tag, [literal(item) for item in inner])  # pyright: ignore[reportUnknownArgumentType,reportOptionalIterable,reportUnknownVariableType]
     if tag == "bytes":
@@ -236,7 +236,16 @@ def literal(value: Any) -> str:
     return f"__import__({module[0]!r}).{module[1]}({arguments})"
 
 
+def _science(tag: str, inner: Any) -> str:
+    if tag == "array":
+        return f"__import__('numpy').array({literal(inner)})"
+    columns = ", ".join(f"{name!r}: {literal(values)}" for name, values in inner)
+    return f"__import__('pandas').DataFrame({{{columns}}})"
+
+
 def _paired(tag: str, value: Mapping[str, Any]) -> str:
+    if tag == "enum":
+        return f"{value['class']}.{value['v']}"
     pairs = [(pair[0], literal(pair[1])) for pair in value["v"]]
     if tag == "dict":
         return "{" + ", ".join(f"{literal(key)}: {text}" for key, text in pairs) + "}"

@@ -21,6 +21,7 @@ from skill2env.authors.code.bench import BenchFailed, SandboxBench
 from skill2env.authors.code.cases import Case
 from skill2env.authors.code.contract import BASE
 from skill2env.authors.code.faults.sites import Site, find_sites
+from skill2env.authors.code.libraries import Libraries
 from skill2env.authors.code.understand import Project, understand
 from skill2env.errors import Boundary, InfraError
 from skill2env.records import Skill, Skipped, SkipReason, digest_of
@@ -29,11 +30,12 @@ from skill2env.sandbox.images import BuildFailed, BuiltImage
 from skill2env.store.files import storage, write_bytes
 
 MIN_CASES = 16
-PLANNING_DOCKERFILE = (
-    f"FROM {BASE}\n"
-    "RUN apt-get update && apt-get install -y --no-install-recommends python3-pytest && rm -rf /var/lib/apt/lists/*\n"
-)
-"""The base of every task plus pytest, so that what is recorded is what the task's own interpreter does."""
+PYTEST = "RUN apt-get update && apt-get install -y --no-install-recommends python3-pytest && rm -rf /var/lib/apt/lists/*\n"
+
+
+def planning_dockerfile(libraries: Libraries) -> str:
+    """The image of every task of the set plus pytest, so that what is recorded is what the task's own interpreter does."""
+    return f"FROM {BASE}\n{libraries.install}{PYTEST}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +64,14 @@ def source_digest() -> str:
     return digest_of(walk(resources.files("skill2env.authors.code"), ""))
 
 
-def planning_image() -> BuiltImage:
-    """Image of the planning sandbox: built on first use, then cached by content.
+def planning_image(libraries: Libraries) -> BuiltImage:
+    """Image of the planning sandbox with a set of libraries: built on first use, then cached by content.
 
     Raises:
         InfraError: the image cannot be built here.
     """
     with TemporaryDirectory(prefix="skill2env-") as folder:
-        (Path(folder) / "Dockerfile").write_text(PLANNING_DOCKERFILE, encoding="utf-8")
+        (Path(folder) / "Dockerfile").write_text(planning_dockerfile(libraries), encoding="utf-8")
         try:
             return build_image(Path(folder))
         except BuildFailed as failure:
@@ -116,7 +118,7 @@ def _no_code(skill: Skill, project: Project) -> str:
 
 def _study(skill: Skill, skill_dir: Path, project: Project) -> Study | Skipped:
     try:
-        with SandboxBench(planning_image()) as bench:
+        with SandboxBench(planning_image(project.libraries)) as bench:
             life = bring_to_life(bench, project, skill, skill_dir)
             behaviour = record(bench, project, life.calls)
             if len(behaviour.cases) < MIN_CASES:
@@ -134,7 +136,7 @@ def _study(skill: Skill, skill_dir: Path, project: Project) -> Study | Skipped:
 
 def _not_enough(project: Project, life: Life, behaviour: Behaviour) -> Skipped:
     missing = sorted({name for file in project.modules for name in project.missing_imports(file)})
-    lacks = f"; it imports {', '.join(missing)}, which the base image lacks" if missing else ""
+    lacks = f"; it imports {', '.join(missing)}, which no image here has" if missing else ""
     if behaviour.tried and (life.passed or not missing):
         detail = f"{len(behaviour.cases)} of {behaviour.tried} tried calls repeat exactly and say something, {MIN_CASES} are needed{lacks}"
         return Skipped(reason=SkipReason.NO_STABLE_BEHAVIOUR, detail=detail)

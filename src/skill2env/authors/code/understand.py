@@ -11,9 +11,11 @@ import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from skill2env.authors.code.faults.source import Source
+from skill2env.authors.code.libraries import Libraries, choose
 from skill2env.records import FileKind, Skill
 
 MAX_FILE_BYTES = 512 * 1024
@@ -81,7 +83,7 @@ class Example:
     arguments: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Project:
     """A skill's code as it will lie in the task, plus what only planning may see."""
 
@@ -102,13 +104,27 @@ class Project:
             sorted(path for path in self.files if path.endswith(DATA_SUFFIXES) and path != "README.md")
         )
 
+    @cached_property
+    def _own(self) -> frozenset[str]:
+        """Names that need nobody else: the project's, and those of the Python in the images."""
+        own = {Path(path).stem for path in self.modules}
+        own |= {part for path in self.modules for part in Path(path).parts[:-1]}
+        return frozenset(own | sys.stdlib_module_names | REMOVED_MODULES)
+
     def missing_imports(self, file: str) -> tuple[str, ...]:
-        """Imports of a module that neither the standard library nor the project provides."""
-        own = {Path(path).stem for path in self.modules} | {
-            part for path in self.modules for part in Path(path).parts[:-1]
-        }
-        known = sys.stdlib_module_names | REMOVED_MODULES | own
+        """Imports of a module that nothing in the project's image provides."""
+        known = self._own | self.libraries.provides
         return tuple(name for name in self.modules[file].imports if name not in known)
+
+    @cached_property
+    def foreign(self) -> frozenset[str]:
+        """Imports of all modules that are neither the standard library's nor the project's."""
+        return frozenset({name for module in self.modules.values() for name in module.imports} - self._own)
+
+    @cached_property
+    def libraries(self) -> Libraries:
+        """Packages that the task's image holds besides Python."""
+        return choose(self.foreign)
 
 
 def understand(skill: Skill, skill_dir: Path) -> Project:

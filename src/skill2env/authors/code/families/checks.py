@@ -12,7 +12,7 @@ from typing import Any
 
 from skill2env.authors.code.assess import Viable, compare
 from skill2env.authors.code.bench import Bench
-from skill2env.authors.code.contract import Statement, app_folder, helpers, task_files
+from skill2env.authors.code.contract import Statement, app_folder, helpers, shared_fields, task_files
 from skill2env.authors.code.design import can_be_shown, is_public
 from skill2env.authors.code.families.base import Draft, Family, NoTask, Offer
 from skill2env.authors.code.families.checks_words import CRAFT, WORDS
@@ -206,7 +206,7 @@ def _written(
     needed = max(1, round(SHARE * len(mistakes.hidden)))
     paths = sorted({path.rpartition("/")[0] or "." for path in project.modules})
     fields = {
-        "tool": skill.name, "dir": folder, "functions": _functions(module),
+        **shared_fields(skill, project), "functions": _functions(module),
         "mistakes": counted(len(mistakes.hidden), "further mistake"), "needed": str(needed),
     }  # fmt: skip
     words: Words = WORDS

@@ -56,8 +56,8 @@ WORDS = Words(
         },
     },
     rules=(
-        "Leave the project's own code as it is; Python has its standard library only, and there is no network.",
-        "Only the checks folder counts, so do not touch the code; there is no network, and Python has only its standard library.",
+        "Leave the project's own code as it is; Python has {libraries}, and there is no network.",
+        "Only the checks folder counts, so do not touch the code; there is no network, and Python has {libraries}.",
     ),
     story=("I made a list of what went wrong in the past.",),
 )

@@ -19,6 +19,7 @@ from skill2env.authors.code.contract import (
     Statement,
     app_folder,
     interface_of,
+    shared_fields,
     solution_files,
     task_files,
     verifier_files,
@@ -287,8 +288,7 @@ def _written(
     files, shown = write_reports(bench, project, cases, {}, texts, FOLDER)
     names = [f"`{move.info.name}` in `{move.module.file}`" for move in chosen]
     fields = {
-        "tool": skill.name,
-        "dir": folder,
+        **shared_fields(skill, project),
         "functions": names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}",
         "cases": counted(len(shown), "example"),
         "speak": "speaks" if len(names) == 1 else "speak",

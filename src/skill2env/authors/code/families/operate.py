@@ -15,7 +15,7 @@ from typing import Any
 
 from skill2env.authors.code.bench import Bench
 from skill2env.authors.code.cases import Case
-from skill2env.authors.code.contract import Statement, app_folder, helpers, task_files
+from skill2env.authors.code.contract import Statement, app_folder, helpers, shared_fields, task_files
 from skill2env.authors.code.families.base import Draft, Family, NoTask, Offer
 from skill2env.authors.code.families.operate_words import CRAFT, PROCEDURE, WORDS
 from skill2env.authors.code.families.parts import Part, cut
@@ -257,7 +257,7 @@ def _written(
 ) -> Draft:
     project, folder = found.project, app_folder(found.project)
     fields = {
-        "tool": skill.name, "dir": folder, "orders": counted(len(named), "order"), "parts": str(parts),
+        **shared_fields(skill, project), "orders": counted(len(named), "order"), "parts": str(parts),
         "target": f"`{desk.target.replace(':', '` and its function `')}`",
     }  # fmt: skip
     instruction, metrics = write_instruction(WORDS, fields, [], spec.axes, spec.seed, _form(desk))

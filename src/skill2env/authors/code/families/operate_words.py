@@ -65,8 +65,8 @@ WORDS = Words(
         },
     },
     rules=(
-        "Use the tool as it is; Python here has its standard library only, and there is no network.",
-        "Do not change the tool; there is no network, and Python has only its standard library.",
+        "Use the tool as it is; Python here has {libraries}, and there is no network.",
+        "Do not change the tool; there is no network, and Python has {libraries}.",
     ),
     story=("The sender apologised for the state of it.",),
 )

@@ -18,6 +18,7 @@ from skill2env.authors.code.contract import (
     app_folder,
     interface_of,
     reverse,
+    shared_fields,
     solution_files,
     task_files,
     verifier_files,
@@ -210,8 +211,7 @@ def _written(
     files, shown = write_reports(bench, project, cases, texts, folder=FOLDER)
     names = [f"`{lost.info.name}` in `{lost.module.file}`" for lost in chosen]
     fields = {
-        "tool": skill.name,
-        "dir": folder,
+        **shared_fields(skill, project),
         "functions": names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}",
         "cases": counted(len(shown), "recorded example"),
         "have": "has" if len(names) == 1 else "have",

@@ -64,8 +64,8 @@ WORDS = Words(
         },
     },
     rules=(
-        "Python here has its standard library only, and there is no network.",
-        "There is no network, and Python has only its standard library; leave the examples as they are.",
+        "Python here has {libraries}, and there is no network.",
+        "There is no network, and Python has {libraries}; leave the examples as they are.",
     ),
     story=("I looked for a copy everywhere and found none, only old results.",),
 )

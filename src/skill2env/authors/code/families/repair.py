@@ -14,6 +14,7 @@ from skill2env.authors.code.contract import (
     app_folder,
     interface_of,
     reverse,
+    shared_fields,
     solution_files,
     task_files,
     verifier_files,
@@ -102,8 +103,8 @@ WORDS = Words(
         },
     },
     rules=(
-        "Mend the code itself; Python here has its standard library only, and there is no network.",
-        "Please change the code, not the reports; there is no network, and Python has only its standard library.",
+        "Mend the code itself; Python here has {libraries}, and there is no network.",
+        "Please change the code, not the reports; there is no network, and Python has {libraries}.",
     ),
 )
 
@@ -146,7 +147,7 @@ def _written(
 ) -> Draft:
     project, behaviour, (report_files, shown) = found.project, found.behaviour, reports
     folder = app_folder(project)
-    fields = {"tool": skill.name, "dir": folder, "cases": counted(len(shown), "reported case")}
+    fields = {**shared_fields(skill, project), "cases": counted(len(shown), "reported case")}
     quoted = [symptom(item) for item in shown[: 1 if level.distant else 3]]
     instruction, metrics = write_instruction(WORDS, fields, quoted, spec.axes, spec.seed)
     through = {name for fault in plan.faults for i in fault.reported for name in behaviour.reached[i]}

@@ -66,6 +66,8 @@ def run_child(scratch: Path, tree: Path, cases: list[Any]) -> bytes:
             "TZ": "UTC",
             "HOME": str(work),
             "PYTHONHASHSEED": "0",
+            "OPENBLAS_NUM_THREADS": "1",
+            "OMP_NUM_THREADS": "1",
         },
         cwd=work,
         pass_fds=(writer,),

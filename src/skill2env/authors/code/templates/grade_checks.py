@@ -77,7 +77,7 @@ def run(spec: Any, delivered: Path, scratch: Path, number: int, version: Any) ->
         os.chown(work, NOBODY, NOBODY)
     env = {
         "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "TZ": "UTC", "HOME": str(work), "TMPDIR": str(work),
-        "PYTHONHASHSEED": str(number), "PYTHONPATH": ":".join(str(folder / path) for path in spec["paths"]),
+        "PYTHONHASHSEED": str(number), "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": ":".join(str(folder / path) for path in spec["paths"]),
     }  # fmt: skip
     command = [
         "/usr/bin/python3",

@@ -73,8 +73,7 @@ def score(orders: Any, outbox: Path) -> "list[float]":
     restored = right = 0
     for name, order in orders.items():
         restored += all(
-            text_of(outbox / name / file).splitlines() == text.splitlines()
-            for file, text in order["files"].items()
+            trimmed(text_of(outbox / name / file)) == trimmed(text) for file, text in order["files"].items()
         )
         right += isinstance(results, dict) and name in results and same(results[name], order["result"])
     return [restored / len(orders), right / len(orders), float(same(summary, summary_of(orders)))]

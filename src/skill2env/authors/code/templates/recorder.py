@@ -101,8 +101,9 @@ def spawn(root: Path, work: Path, cases: list[Any], *, seed: str, mode: str) -> 
         "TZ": "UTC",
         "HOME": str(work),
         "PYTHONHASHSEED": seed,
+        "CPU_SECONDS_A_CASE": os.environ.get("CPU_SECONDS_A_CASE", "1"),
     }
-    env["PYTHONDONTWRITEBYTECODE"] = "1"
+    env["PYTHONDONTWRITEBYTECODE"] = env["OPENBLAS_NUM_THREADS"] = env["OMP_NUM_THREADS"] = "1"
     command = [sys.executable, "-s", str(HERE / "recorder.py"), mode, str(root), str(work), str(writer)]
     process = subprocess.Popen(
         command,
@@ -199,7 +200,7 @@ def main() -> None:
     if len(sys.argv) == 5:
         mode, root, work = sys.argv[1], Path(sys.argv[2]).resolve(), Path(sys.argv[3]).resolve()
         observing = mode.startswith("observe:")
-        child.CPU_SECONDS_A_CASE = 1.0
+        child.CPU_SECONDS_A_CASE = float(os.environ.get("CPU_SECONDS_A_CASE", "1"))
         child.WALL_SECONDS_A_CASE = 20.0
         child.MAX_DEATHS = 1_000_000 if observing else 2
         if observing and mode != "observe:0":

@@ -14,6 +14,8 @@ Plain JSON values stand for themselves, except floats and objects; everything el
     object file class v    a dataclass or named tuple of the project, by field
     enum file class v      member name
     namespace v      argparse.Namespace or types.SimpleNamespace
+    array v          a numpy array as nested lists; numpy's single numbers are plain ones
+    frame v          a pandas data frame as [[column, values], ...]; a series as a list
     file name text as      inputs only: a file to be written into the case's folder, passed as "path" or "str"
     folder name files as   inputs only: a folder with text files
     fresh name as          inputs only: a path that does not exist yet
@@ -146,6 +148,8 @@ class Encoder:
 
     def _instance(self, value: Any, depth: int) -> Any:
         kind = type(value)
+        if kind.__module__.split(".")[0] in ("numpy", "pandas"):
+            return self._science(value, depth)
         if dataclasses.is_dataclass(kind):
             names = [field.name for field in dataclasses.fields(kind) if field.init]
         elif isinstance(value, tuple) and hasattr(kind, "_fields"):
@@ -154,6 +158,21 @@ class Encoder:
             raise Unsupported(f"{kind.__module__}.{kind.__qualname__}")
         pairs = [[name, self.encode(getattr(value, name), depth + 1)] for name in names]
         return {"$": "object", "file": self._file(kind), "class": kind.__qualname__, "v": pairs}
+
+    def _science(self, value: Any, depth: int) -> Any:
+        """Values of numpy and pandas, without importing either."""
+        if hasattr(value, "columns") and hasattr(value, "to_dict"):
+            if len(value) * len(value.columns) > MAX_NODES or not all(
+                type(name) is str for name in value.columns
+            ):
+                raise Unsupported("too large")
+            pairs = [[name, self.encode(value[name].tolist(), depth + 1)] for name in value.columns]
+            return {"$": "frame", "v": pairs}
+        if type(value).__name__ in ("ndarray", "Series") and value.size <= MAX_NODES:
+            return {"$": "array", "v": self.encode(value.tolist(), depth + 1)}
+        if hasattr(value, "item") and getattr(value, "shape", None) == ():
+            return self.encode(value.item(), depth + 1)
+        raise Unsupported(type(value).__name__)
 
     def _file(self, kind: type) -> str:
         found = self._locate(kind)
@@ -184,6 +203,8 @@ class Decoder:
             return {"tuple": tuple, "set": set, "frozenset": frozenset, "iterator": iter}[tag](items)
         if tag == "dict":
             return {self.decode(k): self.decode(v) for k, v in inner}
+        if tag in ("array", "frame"):
+            return self._science(tag, inner)
         if tag == "namespace":
             return Namespace(**{k: self.decode(v) for k, v in inner})
         if tag == "enum":
@@ -191,6 +212,15 @@ class Decoder:
         if tag == "object":
             return self._load(value["file"], value["class"])(**{k: self.decode(v) for k, v in inner})
         return self._scalar(tag, inner)
+
+    def _science(self, tag: str, inner: Any) -> Any:
+        if tag == "array":
+            import numpy
+
+            return numpy.array(self.decode(inner))
+        import pandas
+
+        return pandas.DataFrame({name: self.decode(values) for name, values in inner})
 
     def _scalar(self, tag: str, inner: Any) -> Any:
         if tag == "float":
