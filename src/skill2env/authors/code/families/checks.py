@@ -4,14 +4,17 @@ A few mistakes are described, the others are hidden. The verifier runs the deliv
 right ones and wrong ones mixed; a check that looks at the text of the code sees byte code only.
 """
 
-import json
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
+# The values here are tagged JSON of any shape; `cases.well_formed` checks them where they come in.
+
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from skill2env.authors.code.assess import Viable, compare
 from skill2env.authors.code.bench import Bench
+from skill2env.authors.code.cases import Case
 from skill2env.authors.code.contract import Statement, app_folder, helpers, shared_fields, task_files
 from skill2env.authors.code.design import can_be_shown, is_public
 from skill2env.authors.code.families.base import Draft, Family, NoTask, Offer
@@ -19,7 +22,7 @@ from skill2env.authors.code.families.checks_words import CRAFT, WORDS
 from skill2env.authors.code.faults.source import Edit
 from skill2env.authors.code.instruction import Words, symptom, write_instruction
 from skill2env.authors.code.phrases import counted
-from skill2env.authors.code.report import Shown, write_reports
+from skill2env.authors.code.report import Shown, literal, write_reports
 from skill2env.authors.code.rubric import grounding, write_rubric
 from skill2env.authors.code.study import Study
 from skill2env.authors.code.understand import FunctionInfo
@@ -41,6 +44,8 @@ RIGHT = 4
 """Copies of the original among the versions."""
 MAX_PROJECT_CHARS = 400_000
 MAX_OFFERS = 3
+KILLERS = 4
+"""Calls by which the reference solution tells a mistake."""
 VERIFIER = ("grading.py", "grade_checks.py")
 
 
@@ -64,8 +69,12 @@ class Mistakes:
 
 
 def _offers(skill: Skill, found: Study) -> list[Offer]:
-    if sum(len(text) for text in found.project.files.values()) > MAX_PROJECT_CHARS:
+    project = found.project
+    stems = [path.rpartition("/")[2] for path in project.modules]
+    if sum(len(text) for text in project.files.values()) > MAX_PROJECT_CHARS or len(set(stems)) < len(stems):
         return []
+    if "__init__.py" in stems:
+        return []  # its modules may only be imported as parts of their package
     return [Offer(_workflow(skill, found, module), module) for module in modules(found)]
 
 
@@ -73,6 +82,8 @@ def modules(found: Study) -> list[Module]:
     """Files with enough places for mistakes, those with most first."""
     by_file: dict[str, list[Viable]] = {}
     for item in found.viable:
+        if not _killers(found, item):
+            continue
         by_file.setdefault(item.site.file, []).append(item)
     ranked = sorted(by_file.items(), key=lambda pair: (-len(_distinct(pair[1])), pair[0]))
     able = [(file, viable) for file, viable in ranked if _bands(viable)][:MAX_OFFERS]
@@ -123,7 +134,7 @@ def _workflow(skill: Skill, found: Study, module: Module) -> Workflow:
 def _draft(bench: Bench, spec: TaskSpec, skill: Skill, found: Study, offer: Offer) -> Draft:
     module: Module = offer.material
     described, hidden = COUNTS.get(spec.axes.complexity, COUNTS[Complexity.SHORT])
-    pool = _distinct(module.viable)
+    pool = [item for item in _distinct(module.viable) if _killers(found, item)]
     random.Random(spec.seed).shuffle(pool)
     behaviour = found.behaviour
     tellable = [item for item in pool if _example(found, item) is not None]
@@ -132,7 +143,7 @@ def _draft(bench: Bench, spec: TaskSpec, skill: Skill, found: Study, offer: Offe
     if len(known) < described or len(rest) < hidden:
         raise NoTask("too few mistakes can be described in a sentence")
     mistakes = Mistakes(known, rest)
-    ids = sorted({i for item in (*known, *rest) for i in _killers(item)})
+    ids = sorted({i for item in (*known, *rest) for i in _killers(found, item)})
     texts = {
         item.site.key: found.project.modules[item.site.file].source.apply(item.site.edit)
         for item in (*known, *rest)
@@ -148,9 +159,29 @@ def _draft(bench: Bench, spec: TaskSpec, skill: Skill, found: Study, offer: Offe
     return _written(spec, skill, found, module, mistakes, quoted, ids)
 
 
-def _killers(item: Viable) -> list[str]:
-    """A few calls that tell a mistake."""
-    return sorted(item.broken, key=digest_of)[:4]
+def _killers(found: Study, item: Viable) -> list[str]:
+    """A few calls that tell a mistake and can be written down as plain assertions."""
+    behaviour = found.behaviour
+    fit = [i for i in item.broken if _is_plain(behaviour.cases[i], behaviour.outcomes[i])]
+    return sorted(fit, key=digest_of)[:KILLERS]
+
+
+def _is_plain(case: Case, outcome: Mapping[str, Any]) -> bool:
+    """True for a call of a module-level function with literal arguments and a literal answer, or an exception."""
+    if case.kind != "function" or "." in case.name or set(outcome) not in ({"value"}, {"raised"}):
+        return False
+    return all(_literal_only(part) for part in (*case.args, *case.kwargs.values(), outcome.get("value")))
+
+
+def _literal_only(value: Any) -> bool:
+    if isinstance(value, list):
+        return all(_literal_only(item) for item in value)
+    if not isinstance(value, dict):
+        return True
+    tag, inner = value.get("$"), value.get("v")
+    if tag == "float":
+        return inner != "nan"
+    return tag in ("tuple", "set", "frozenset", "dict") and _literal_only(inner)
 
 
 def _example(found: Study, item: Viable) -> str | None:
@@ -158,7 +189,7 @@ def _example(found: Study, item: Viable) -> str | None:
     behaviour = found.behaviour
     fit = [
         i
-        for i in _killers(item)
+        for i in _killers(found, item)
         if is_public(behaviour, i)
         and can_be_shown(behaviour.cases[i])
         and "raised" not in behaviour.outcomes[i]
@@ -245,22 +276,35 @@ def _spans(item: Viable) -> dict[str, list[list[Any]]]:
 
 
 def _solution(found: Study, ids: Sequence[str]) -> dict[str, str]:
-    behaviour, folder = found.behaviour, app_folder(found.project)
-    recorded = {
-        "cases": [behaviour.cases[i].to_json() for i in ids],
-        "expected": {i: behaviour.outcomes[i] for i in ids},
-    }
+    folder = app_folder(found.project)
     script = (
         "#!/bin/bash\nset -euo pipefail\n"
         'here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"\n'
-        f"mkdir -p {folder}/{CHECKS}\n"
-        f'cp "$here"/test_recorded.py "$here"/child.py "$here"/tagged_values.py "$here"/recorded.json {folder}/{CHECKS}/\n'
-        f"cd {folder}\npython3 -B -m unittest discover -s {CHECKS}\n"
+        f'mkdir -p {folder}/{CHECKS}\ncp "$here"/test_recorded.py {folder}/{CHECKS}/\n'
     )
-    files = helpers("solution", ("test_recorded.py", "child.py", "tagged_values.py"))
-    files["solution/solve.sh"] = script
-    files["solution/recorded.json"] = json.dumps(recorded, ensure_ascii=False, sort_keys=True) + "\n"
-    return files
+    return {"solution/solve.sh": script, "solution/test_recorded.py": _tests(found, ids)}
+
+
+def _tests(found: Study, ids: Sequence[str]) -> str:
+    """A unittest module with one method a call."""
+    behaviour = found.behaviour
+    modules: set[str] = set()
+    methods: list[str] = []
+    for number, i in enumerate(ids, 1):
+        case, outcome = behaviour.cases[i], behaviour.outcomes[i]
+        module = case.file.rpartition("/")[2].removesuffix(".py")
+        modules.add(module)
+        words = [literal(item) for item in case.args]
+        words += [f"{name}={literal(item)}" for name, item in sorted(case.kwargs.items())]
+        call = f"{module}.{case.name}({', '.join(words)})"
+        if "raised" in outcome:
+            body = f"with self.assertRaises(Exception) as caught:\n            {call}\n"
+            body += f"        self.assertEqual(type(caught.exception).__name__, {outcome['raised']!r})"
+        else:
+            body = f"self.assertEqual({call}, {literal(outcome['value'])})"
+        methods.append(f"    def test_{number:03d}(self):\n        {body}\n")
+    head = "".join(f"import {name}\n" for name in sorted(modules))
+    return f"import unittest\n\n{head}\n\nclass Recorded(unittest.TestCase):\n" + "\n".join(methods)
 
 
 FAMILY = Family(
