@@ -55,10 +55,7 @@ PACKAGES = (
         "clawbio-0.7.1-py3-none-any.whl",
         "f84df54744f4219b2df5801c6218cadefaaba23ddad21c6abfcb748755738fb8",
         "clawbio/skills",
-        (
-            "cnv-acmg-classifier",
-            "crispr-screen-triage",
-        ),
+        ("crispr-screen-triage",),
     ),
     Package(
         "bitranox-skills",
@@ -76,7 +73,6 @@ PACKAGES = (
         "mythril_agent_skills/skills",
         (
             "fullstack-docs-migration",
-            "image-reference",
             "user-journey",
         ),
     ),
