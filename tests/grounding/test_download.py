@@ -149,3 +149,12 @@ def test_odd_addresses_are_refused(web: Any, monkeypatch: pytest.MonkeyPatch, ur
     with pytest.raises(NotHad):
         fetch(web, url)
     assert web.asked == []
+
+
+@pytest.mark.parametrize("host", ["127。0。0。1", "169｡254｡169｡254", "LOCALHOST"])
+def test_what_is_sent_is_what_is_checked(web: Any, monkeypatch: pytest.MonkeyPatch, host: str) -> None:
+    """Behind a proxy nobody else looks at the address."""
+    monkeypatch.setenv("https_proxy", web.url("/proxy"))
+    with pytest.raises(NotHad, match="private network"):
+        fetch(web, f"https://{host}:8443/x", rules=Egress.public())
+    assert web.asked == []

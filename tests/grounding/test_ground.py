@@ -175,6 +175,14 @@ def test_a_policy_of_ones_own(web: Any, grounder: Grounder, task: Path) -> None:
         ("https://h.org/c/LICENSE", "https://h.org/a/b.csv", False),
         ("https://other.org/LICENSE", "https://h.org/a/b.csv", False),
         ("https://raw.githubusercontent.com/o/r/v1/LICENSE", "https://github.com/o/r/releases/x.zip", True),
+        ("https://h.org/evil/LICENSE", "https://h.org/evil/../victim/b.csv", False),
+        ("https://h.org/evil/LICENSE", "https://h.org/evil/%2e%2e/victim/b.csv", False),
+        ("https://h.org/get?id=1", "https://h.org/get?id=2", False),
+        (
+            "https://raw.githubusercontent.com/evil/r/v1/LICENSE",
+            "https://raw.githubusercontent.com/evil/r/../../victim/d/v1/b.csv",
+            False,
+        ),
         ("https://raw.githubusercontent.com/o/s/v1/LICENSE", "https://github.com/o/r/releases/x.zip", False),
     ],
 )
@@ -219,3 +227,13 @@ def test_all_downloads_of_a_task_have_one_time_limit(web: Any, grounder: Grounde
     assert {item.code for item in done.verdict.gates[0].findings} == {"asset-slow"}
     assert "the time for all assets of one task is over" in done.verdict.gates[0].findings[-1].message
     assert web.asked.count("/slow") < 12
+
+
+@pytest.mark.parametrize("path", ["environment", "environment/there.txt/table.csv"])
+def test_what_lies_in_the_way_is_the_authors_mistake(
+    web: Any, grounder: Grounder, task: Path, path: str
+) -> None:
+    (task / "environment/there.txt").write_text("x")
+    found = grounder.ground(task, contract(table(web, paths=(path,))), skill())
+    assert found.verdict.status is VerdictStatus.REJECTED
+    assert [item.code for item in found.verdict.gates[0].findings] == [AssetFault.DIFFERS.value]

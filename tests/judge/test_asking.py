@@ -166,3 +166,7 @@ def test_the_constitution_asks_for_what_the_parser_takes() -> None:
     assert list(example) == ["reason", "score"]
     for word in ("circles", "tests or their answers", "plan instead of work"):
         assert word in CONSTITUTION
+
+
+def test_halves_of_characters_are_shown_as_escapes() -> None:
+    assert visible("a\ud800b") == "a\\u{d800}b"

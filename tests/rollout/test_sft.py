@@ -32,7 +32,7 @@ def rollouts(tmp_path: Path) -> list[Rollout]:
     found: list[Rollout] = []
     plan = [(GOOD, 1.0), (LOOP, 1.0), (WORDS, 0.5), (None, 1.0), (GOOD, None)]
     for attempt, (steps, outcome) in enumerate(plan):
-        place = f"trials/crates/{attempt:03d}"
+        place = f"trials/crates/group/{attempt:03d}"
         (tmp_path / place).mkdir(parents=True)
         if steps is not None:
             (tmp_path / place / "trajectory.json").write_text(json.dumps({"steps": steps}))

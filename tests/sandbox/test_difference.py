@@ -1,4 +1,5 @@
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -97,3 +98,34 @@ def test_everything_is_bounded(folders: tuple[Path, Path, Path], monkeypatch: py
     assert [bool(entry.text) for entry in found.entries] == [True, False, False]
     os.mkfifo(upper / "a-pipe")
     assert difference(upper, (base, layer)).entries[1].kind == "other"
+
+
+def test_depth_has_no_limit(folders: tuple[Path, Path, Path]) -> None:
+    base, layer, upper = folders
+    place = upper
+    for _ in range(1100):
+        place /= "a"
+        place.mkdir()
+    found = difference(upper, (base, layer))
+    assert len(found.entries) + found.left_out == 1100
+    subprocess.run(["rm", "-rf", str(upper)], check=True)  # pytest's own clean-up knows no such depth
+
+
+def test_beyond_the_limit_nothing_is_looked_at(
+    folders: tuple[Path, Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base, layer, upper = folders
+    for number in range(30):
+        write(upper, f"app/{number:02}.txt")
+    monkeypatch.setattr(module, "MAX_ENTRIES", 5)
+    looked: list[str] = []
+    real = Path.lstat
+
+    def lstat(path: Path) -> os.stat_result:
+        looked.append(path.name)
+        return real(path)
+
+    monkeypatch.setattr(Path, "lstat", lstat)
+    found = difference(upper, (base, layer))
+    assert (len(found.entries), found.left_out) == (5, 26)
+    assert "20.txt" not in looked

@@ -69,7 +69,7 @@ def test_shaped_keeps_what_the_verifier_keeps_and_more(found: list[list[Graded]]
 def test_the_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     judgements: list[Judgement] = []
     for attempt, item in enumerate(CONFLICT):
-        place = f"trials/t/{attempt:03d}"
+        place = f"trials/t/group/{attempt:03d}"
         made = Rollout(
             group="g", attempt=attempt, task="t/t", task_digest="d", agent="a", status=RolloutStatus.VALID,
             metrics=dict(item.metrics or {}), place=place,

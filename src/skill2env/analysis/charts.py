@@ -18,6 +18,7 @@ PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F
 INK, FAINT = "#222222", "#d9d9d9"
 _STYLE: Any = {
     "svg.fonttype": "none",
+    "text.parse_math": False,  # names of strangers may hold dollar signs
     "svg.hashsalt": "skill2env",
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],

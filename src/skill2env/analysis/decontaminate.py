@@ -121,10 +121,11 @@ def decontaminate(
         *(_by_meaning(tasks, documents, meaning, embedder) if embedder is not None else ()),
         *_by_canary(tasks, documents),
     ]
+    never = {name.casefold() for name in held_out} - {""}
     touched = [
         task.key
         for task in tasks
-        if {task.domain, task.category, task.skill, task.workflow} & {*held_out} - {""}
+        if {name.casefold() for name in (task.domain, task.category, task.skill, task.workflow)} & never
     ]
     own = {task.domain or UNDECIDED for task in tasks} | {task.category for task in tasks}
     return Decontamination(

@@ -22,6 +22,7 @@ from skill2env.analysis.difficulty import Difficulty
 from skill2env.analysis.duplicates import Duplicates
 from skill2env.analysis.extras import require_charts
 from skill2env.analysis.fidelity import Fidelity
+from skill2env.markdown import cell, inert
 
 TEMPLATE = "report.html.j2"
 _MOST = 25
@@ -91,7 +92,7 @@ def markdown_report(findings: Findings, dataset: str) -> str:
     """The same for a dataset card, without charts."""
     lines = ["## Analysis", "", "".join(f"- {label}: **{value}**\n" for value, label in _headline(findings))]
     for section in _sections(findings, dataset):
-        lines += [f"### {section.title}", "", *(f"{sentence}\n" for sentence in section.sentences)]
+        lines += [f"### {section.title}", "", *(f"{inert(sentence)}\n" for sentence in section.sentences)]
         for table in section.tables:
             lines += [_row(table.headings), _row(["---"] * len(table.headings)), *map(_row, table.rows), ""]
         lines += [f"Made by `{section.command}`.", ""]
@@ -99,7 +100,7 @@ def markdown_report(findings: Findings, dataset: str) -> str:
 
 
 def _row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in cells) + " |"
+    return "| " + " | ".join(cell(text) for text in cells) + " |"
 
 
 def _headline(findings: Findings) -> list[tuple[str, str]]:

@@ -11,7 +11,7 @@ from skill2env.analysis.records import Notes, SkillText, TaskRecord
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_OTHER = re.compile(r"[^a-z0-9]+")
+_OTHER = re.compile(r"[\W_]+")
 
 
 def slug(name: str) -> str:
@@ -39,7 +39,9 @@ def match_sources(
             notes.add("source-unstated", "the task does not say which skill it was made from", task.key)
             continue
         name = slug(task.skill)
-        place = next((table[name] for table in (by_name, by_folder) if table.get(name) is not None), None)
+        place = next(
+            (table[name] for table in (by_name, by_folder) if name and table.get(name) is not None), None
+        )
         if place is not None:
             found[at] = place
         elif name in by_name or name in by_folder:

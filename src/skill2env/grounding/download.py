@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from typing import BinaryIO
-from urllib.parse import SplitResult, urljoin, urlsplit
+from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
 import httpcore
 import httpx
@@ -116,7 +116,8 @@ class Downloader:
         """The parts of an address that may be asked."""
         try:
             parts = urlsplit(address)
-            host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+            sent = _ascii(parts)  # some characters mean others in a name: what is sent is what is checked
+            host, port = sent.host, sent.port or (443 if parts.scheme == "https" else 80)
         except ValueError:
             raise NotHad(AssetFault.ADDRESS, f"{address[:200]} is no address") from None
         opened = self._rules.may_be_private(host, port)
@@ -148,18 +149,22 @@ class Downloader:
         except httpcore.TimeoutException:
             message = f"{address} was silent for {idle:.0f} s, or the time was over"
             raise NotHad(AssetFault.SLOW, message) from None
-        except httpcore.ConnectError as error:
+        except (httpcore.ConnectError, httpcore.ProxyError) as error:
+            if _proxy_of(parts):  # whatever it is, it is not the asset's
+                raise InfraError(Boundary.NETWORK, f"this machine's proxy does not serve: {error}") from None
             raise _unreachable(parts.hostname or "", error) from None
         except (httpcore.RemoteProtocolError, httpcore.ReadError) as error:
             raise NotHad(AssetFault.TRUNCATED, f"{address} ended too early: {error}") from None
-        except (httpcore.ProtocolError, httpcore.NetworkError, httpcore.ProxyError, ValueError) as error:
+        except (httpcore.ProtocolError, httpcore.NetworkError, ValueError) as error:
             raise NotHad(AssetFault.UNREACHABLE, f"{address} cannot be downloaded: {error}") from None
 
     def _pool(self, parts: SplitResult) -> httpcore.ConnectionPool:
         tls = _trust() if parts.scheme == "https" else None
         via = _proxy_of(parts)
         if via:
-            return httpcore.HTTPProxy(via, ssl_context=tls)
+            where = urlsplit(via)
+            login = (unquote(where.username), unquote(where.password or "")) if where.username else None
+            return httpcore.HTTPProxy(via, ssl_context=tls, proxy_auth=login)
         return httpcore.ConnectionPool(ssl_context=tls, network_backend=_Guarded(self._rules))
 
 
@@ -216,7 +221,7 @@ def _addresses(host: str, port: int) -> list[str]:
     return list(dict.fromkeys(str(where[0]).partition("%")[0] for *_, where in found))
 
 
-def _unreachable(host: str, error: httpcore.ConnectError) -> Exception:
+def _unreachable(host: str, error: Exception) -> Exception:
     cause = error.__cause__ or error.__context__
     if isinstance(cause, OSError) and cause.errno in _NO_NETWORK:
         return InfraError(Boundary.NETWORK, f"{host} cannot be reached: {cause}")

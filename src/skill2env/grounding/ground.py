@@ -152,6 +152,9 @@ class Grounder:
         return self.cache.keep(url, revision, lambda stream: downloader.fetch(url, stream, max_bytes=limit))
 
     def _put(self, target: Path, data: bytes, asset: Asset) -> None:
+        if target.is_dir() or any(above.exists() and not above.is_dir() for above in target.parents):
+            message = f"{asset.url}: the author has other files in the way of {target.name}"
+            raise NotHad(AssetFault.DIFFERS, message)
         with storage("staging", target):
             if target.is_file() and digest_bytes(target.read_bytes()) != digest_bytes(data):
                 message = f"{asset.url}: the author's own file in its place has other bytes"

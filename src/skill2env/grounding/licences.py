@@ -1,7 +1,7 @@
 """Under which terms a public file may be used: what the author says, proved by a text on the file's own host."""
 
 from pathlib import PurePosixPath
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from skill2env.grounding.faults import AssetFault, NotHad
 from skill2env.hub.policy import LicencePolicy, decide
@@ -51,9 +51,16 @@ _UNPROVED = " Give licence_url: a known licence text beside or above the file on
 def belongs(licence_url: str, url: str) -> bool:
     """Whether a licence text lies where it speaks for a file: the same repository, or beside or above it."""
     one, other = urlsplit(licence_url), urlsplit(url)
+    if _climbs(one) or _climbs(other) or (one.path == other.path and one.query != other.query):
+        return False
     if one.hostname in _FORGES and other.hostname in _FORGES:
         return _folders(one)[:2] == _folders(other)[:2] and len(_folders(one)) > 2
     return one.netloc == other.netloc and PurePosixPath(one.path).parent in PurePosixPath(other.path).parents
+
+
+def _climbs(parts: SplitResult) -> bool:
+    """Whether a path means another one than it shows."""
+    return any(name in (".", "..") for name in unquote(parts.path).replace("\\", "/").split("/"))
 
 
 def _folders(parts: SplitResult) -> list[str]:

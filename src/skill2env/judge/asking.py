@@ -36,6 +36,7 @@ _ADDRESSED = re.compile(
 )
 _UNSEEN = re.compile(
     r"[^\n\t\x20-\x7e\xa0-\uffff\U00010000-\U0010ffff]"  # controls
+    r"|[\ud800-\udfff]"  # halves of characters, which cannot be stored
     r"|[\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]"  # no width, turned around, tags
 )
 _FENCE = re.compile(r"\s*```(?:json)?\s*\n(.*)\n\s*```\s*", re.DOTALL)

@@ -33,7 +33,7 @@ def cases_of(folder: Path, rollouts: Sequence[Rollout]) -> tuple[list[Case], lis
     for item in rollouts:
         if item.outcome is None:
             continue
-        task = folder / TASKS / Path(item.place).parent.name
+        task = folder / TASKS / Path(item.place).parent.parent.name  # trials/TASK/GROUP/ATTEMPT
         try:
             cases.append(
                 Case(

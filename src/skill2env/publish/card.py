@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from skill2env.markdown import cell
 from skill2env.publish.entry import TaskEntry
 from skill2env.records import Axes
 
@@ -88,10 +89,6 @@ def _front_matter(name: str, entries: Sequence[TaskEntry]) -> str:
     )
 
 
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
-
-
 def _counts(title: str, heading: str, values: Iterable[str], *, ordered: bool = False) -> str:
     """A table of value and count; by falling count, or in order of first appearance when `ordered`."""
     counted = Counter(values)
@@ -99,7 +96,7 @@ def _counts(title: str, heading: str, values: Iterable[str], *, ordered: bool = 
         return ""
     rows = list(counted.items()) if ordered else sorted(counted.items(), key=lambda item: (-item[1], item[0]))
     head = f"## {title}\n\n" if title else ""
-    return head + f"| {heading} | tasks |\n|---|---|\n" + "".join(f"| {_cell(v)} | {n} |\n" for v, n in rows)
+    return head + f"| {heading} | tasks |\n|---|---|\n" + "".join(f"| {cell(v)} | {n} |\n" for v, n in rows)
 
 
 def _reasons(reasons: Mapping[tuple[str, str], int]) -> str:

@@ -1,8 +1,8 @@
 """A folder of rollouts: where everything lies, and reading it again.
 
-    rollouts.json                              who acted, on what tasks/TASK/instruction.md, rubric.md       what a
-    judge needs to know of each task trials/TASK/ATTEMPT/rollout.json           one rollout, with trajectory.json,
-    difference.json and tokens.json beside it
+    rollouts.json                             who acted last, and on what
+    tasks/TASK/instruction.md, rubric.md      what a judge needs to know of each task
+    trials/TASK/GROUP/ATTEMPT/rollout.json    one rollout; trajectory, difference and tokens beside it
 
 Covers: kill -9 (a rollout is there whole or not at all). Does not cover: two runs that write one folder at once, which
 a lock forbids.
@@ -53,7 +53,7 @@ def read_rollouts(folder: Path) -> list[Rollout]:
         UserError: it holds none, or a record is damaged.
     """
     trials = folder / TRIALS
-    found = trials.glob(f"*/*/{RECORD_FILE}") if trials.is_dir() else iter(())
+    found = trials.glob(f"*/*/*/{RECORD_FILE}") if trials.is_dir() else iter(())
     files = sorted(file for file in found if not file.parent.name.startswith("."))  # others are unfinished
     if not files:
         raise UserError(f"{folder} holds no rollouts", hint="skill2env rollout run DATASET --out DIR")

@@ -6,6 +6,7 @@ finds them), rewards of groups (`train.reward`), scores (`judge`).
 """
 
 import json
+import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
@@ -83,7 +84,7 @@ class Plan:
             "agent": self.agent,
             "model": self.model,
             "base_url": self.base_url,
-            "kwargs": dict(sorted(self.agent_kwargs.items())),
+            "kwargs": {name: value for name, value in sorted(self.agent_kwargs.items()) if name != "prices"},
             "timeouts": repr(self.timeouts),
             "step": self.step,
         }
@@ -155,7 +156,8 @@ def run_rollouts(
     check_writable(out)
     with locked(out):
         for task in tasks:
-            sweep(out / TRIALS / task.folder)
+            for group in [path for path in (out / TRIALS / task.folder).glob("*") if path.is_dir()]:
+                sweep(group)
         _describe(tasks, plan, out)
         jobs = [(task, attempt) for task in tasks for attempt in range(plan.attempts)]
         progress(Event(EventKind.PHASE, "rollout", total=len(jobs)))
@@ -174,10 +176,17 @@ def run_rollouts(
             pool.shutdown(wait=True, cancel_futures=True)
 
 
+_PRIVATE = re.compile(r"(?i)key|token|secret|password|api_base|base_url")
+"""Options of an agent that are not written down."""
+
+
 def _describe(tasks: Sequence[Subject], plan: Plan, out: Path) -> None:
     """Write who acts on what, and the texts that a judge needs."""
     listed = [{"task": task.name, "digest": task.digest, "folder": task.folder} for task in tasks]
     identity = {key: value for key, value in plan.identity().items() if key != "base_url"}
+    identity["kwargs"] = {
+        name: value for name, value in identity["kwargs"].items() if not _PRIVATE.search(name)
+    }
     write_json(out / INDEX_FILE, {**identity, "attempts": plan.attempts, "tasks": listed})
     for task in tasks:
         folder = out / TASKS / task.folder
@@ -200,7 +209,7 @@ class _Runner:
         identity = self._plan.identity()
         group = digest_of({**identity, "task": task.digest})[7:23]
         key = digest_of({**identity, "task": task.digest, "attempt": attempt})
-        folder = self._out / TRIALS / task.folder / f"{attempt:03d}"
+        folder = self._out / TRIALS / task.folder / group / f"{attempt:03d}"
         kept = _kept(folder, key)
         if kept is not None:
             self._progress(Event(EventKind.REUSED, f"{task.name} {attempt}"))

@@ -92,29 +92,33 @@ class _Reader:
         self.full = False
 
     def entries(self) -> Iterator[ChangedPath]:
-        for parts in self._walk(()):
-            entry = self._entry(parts)
-            if entry is None:
-                continue
-            if self._listed >= MAX_ENTRIES:
+        for parts in self._walk():
+            if self._listed >= MAX_ENTRIES:  # no more is looked at: an agent may write a million files
                 self.left_out += 1
                 continue
-            self._listed += 1
-            yield entry
+            entry = self._entry(parts)
+            if entry is not None:
+                self._listed += 1
+                yield entry
 
-    def _walk(self, parts: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-        try:
-            with os.scandir(self._upper.joinpath(*parts)) as found:
-                names = sorted((item.name, item.is_dir(follow_symlinks=False)) for item in found)
-        except OSError:
-            self.unread += 1
-            return
-        for name, is_folder in names:
-            if not parts and name in LEFT_OUT:
+    def _walk(self) -> Iterator[tuple[str, ...]]:
+        """Every path, a folder before what is in it; without recursion, because depth has no limit."""
+        waiting: list[tuple[tuple[str, ...], bool]] = [((), True)]
+        while waiting:
+            parts, is_folder = waiting.pop()
+            if parts:
+                yield parts
+            if not is_folder:
                 continue
-            yield (*parts, name)
-            if is_folder:
-                yield from self._walk((*parts, name))
+            try:
+                with os.scandir(self._upper.joinpath(*parts)) as found:
+                    names = sorted(
+                        ((item.name, item.is_dir(follow_symlinks=False)) for item in found), reverse=True
+                    )
+            except OSError:
+                self.unread += 1
+                continue
+            waiting += [((*parts, name), folder) for name, folder in names if parts or name not in LEFT_OUT]
 
     def _entry(self, parts: tuple[str, ...]) -> ChangedPath | None:
         place = self._upper.joinpath(*parts)

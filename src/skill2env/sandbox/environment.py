@@ -173,13 +173,15 @@ class NamespaceEnvironment(BoxEnvironment):
         if not wanted or self.image is None:
             return
         upper = kept_folder(self.session_id)
-        with contextlib.suppress(OSError):
-            found = difference(upper, self.image.layers)
-            (self.trial_paths.trial_dir / DIFFERENCE_FILE).write_text(
-                found.model_dump_json(), encoding="utf-8"
-            )
-        if not keep:
-            remove_tree(upper, self.identity)
+        try:
+            with contextlib.suppress(OSError):
+                found = difference(upper, self.image.layers)
+                (self.trial_paths.trial_dir / DIFFERENCE_FILE).write_text(
+                    found.model_dump_json(), encoding="utf-8"
+                )
+        finally:
+            if not keep:
+                remove_tree(upper, self.identity)
 
     @override
     def _confinement(self, box: Box) -> dict[str, Any]:

@@ -7,7 +7,9 @@ right ones and wrong ones mixed; a check that looks at the text of the code sees
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
 # The values here are tagged JSON of any shape; `cases.well_formed` checks them where they come in.
 
+import keyword
 import random
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -75,7 +77,17 @@ def _offers(skill: Skill, found: Study) -> list[Offer]:
         return []
     if "__init__.py" in stems:
         return []  # its modules may only be imported as parts of their package
-    return [Offer(_workflow(skill, found, module), module) for module in modules(found)]
+    return [
+        Offer(_workflow(skill, found, module), module)
+        for module in modules(found)
+        if _importable(module.file)
+    ]
+
+
+def _importable(file: str) -> bool:
+    """Whether ``import NAME`` in delivered tests means this file."""
+    stem = file.rpartition("/")[2].removesuffix(".py")
+    return stem.isidentifier() and not keyword.iskeyword(stem) and stem not in sys.stdlib_module_names
 
 
 def modules(found: Study) -> list[Module]:
