@@ -164,7 +164,7 @@ def test_two_stars_match_any_depth(above: str, name: str) -> None:
 
 @given(patterns, pieces)
 def test_one_star_stays_in_its_folder(pattern: str, path: str) -> None:
-    if "**" in pattern:
+    if "**" in pattern or ("[" in pattern and "/" in pattern):  # a slash in a class is none of the path's
         return
     try:
         rule = pattern_regex(pattern)
