@@ -149,9 +149,9 @@ def _fan_out(batch: Batch, chain: Sequence[Stage], elements: Sequence[Any]) -> E
                         EventKind.NOTE, "stopping", "a second Ctrl-C ends at once; nothing finished is lost"
                     )
                 )
-            batch.cancel()
             for future in waiting:
                 future.cancel()
+            batch.cancel(pool.shutdown)
             raise
     return bug
 

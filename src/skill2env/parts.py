@@ -4,6 +4,7 @@ So a batch with nothing left to do loads neither Harbor nor a sandbox and is ove
 """
 
 import threading
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -130,9 +131,12 @@ class Parts:
             return f"degraded: {Tier.SINGLE.value}"
         return ""
 
-    def cancel(self) -> None:
-        """Stop running trials."""
-        if self._used_trials:
-            from skill2env.harbor.trial import cancel_running
+    def cancel(self, wait: Callable[[], object]) -> None:
+        """Stop running trials, and let none begin while `wait` waits for whoever ran them."""
+        if not self._used_trials:
+            wait()
+            return
+        from skill2env.harbor.trial import halted
 
-            cancel_running()
+        with halted():
+            wait()

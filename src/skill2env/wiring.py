@@ -67,10 +67,10 @@ class Batch:
 
     # ---------------------------------------------------------------------------------------- running
 
-    def cancel(self) -> None:
-        """Stop what runs; elements that are under way are left as they are."""
+    def cancel(self, wait: Callable[[], object]) -> None:
+        """Stop what runs, and wait for it with `wait`; elements that are under way are left as they are."""
         self.cancelled.set()
-        self.parts.cancel()
+        self.parts.cancel(wait)
 
     def end(self, status: str) -> None:
         """Note how the run ended."""

@@ -15,7 +15,7 @@ from skill2env.harbor.limits import Timeouts
 from skill2env.harbor.outcome import OUTPUT_LIMIT, TrialOutcome, TrialPhase, read_head, read_tail
 from skill2env.harbor.rewards import RewardProblem
 from skill2env.harbor.sandboxes import SandboxChoice, namespace_sandbox
-from skill2env.harbor.trial import cancel_running, run_trial
+from skill2env.harbor.trial import cancel_running, halted, run_trial
 
 pytestmark = pytest.mark.sandbox
 
@@ -303,3 +303,24 @@ def test_untrusted_files_are_read_with_care(tmp_path: Path) -> None:
 def test_trial_folder_holds_harbors_records(task: Make, trial: Run) -> None:
     outcome = trial(task(), "nop")
     assert json.loads((outcome.folder / "result.json").read_text())["task_name"] == "skill2env/count-crates"
+
+
+def test_nothing_begins_while_trials_are_halted(task: Make, trial: Run) -> None:
+    folder = task(changes={"solution/solve.sh": "#!/bin/bash\nsleep 100\n"})
+    ended: list[BaseException] = []
+
+    def insist() -> None:
+        for _ in range(2):  # as those do who try again what the machine spoiled
+            try:
+                trial(folder, "oracle")
+            except InfraError as error:
+                ended.append(error)
+
+    thread = threading.Thread(target=insist)
+    thread.start()
+    time.sleep(0.05)
+    with halted():
+        thread.join(60)
+        assert not thread.is_alive()
+    assert [error.transient for error in ended if isinstance(error, InfraError)] == [False, False]
+    assert trial(task(), "nop").failure is None, "and afterwards they begin again"

@@ -8,8 +8,8 @@ which are `verify`'s; judging the reward, which `TrialOutcome.reward` reads and 
 import asyncio
 import threading
 import uuid
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,9 @@ from skill2env.harbor.variant import variant
 _MESSAGE_LIMIT = 4000
 _RUNNING: set[tuple[asyncio.AbstractEventLoop, "asyncio.Task[Any]"]] = set()
 _LOCK = threading.Lock()
+_INSIST_SEC = 2.0
+_halts = 0
+"""How many `halted` blocks there are."""
 
 
 def run_trial(
@@ -106,6 +109,34 @@ def run_trial(
             return asyncio.run(_run(config))
         except asyncio.CancelledError as error:
             raise InfraError(Boundary.HARBOR, "the trial was cancelled", transient=False) from error
+
+
+@contextmanager
+def halted() -> Generator[None]:
+    """Cancel every running trial of this process, and let none begin until the block ends.
+
+    Once is not enough: a trial that is just being made may come to its work later, and one whose sandbox was killed
+    while it started looks like a failure of the machine, which is tried again.
+    """
+    global _halts  # noqa: PLW0603
+    with _LOCK:
+        _halts += 1
+    over = threading.Event()
+
+    def insist() -> None:
+        cancel_running()
+        while not over.wait(_INSIST_SEC):
+            cancel_running()
+
+    thread = threading.Thread(target=insist, name="halt", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        with _LOCK:
+            _halts -= 1
 
 
 def cancel_running() -> int:
@@ -180,6 +211,8 @@ async def _run(config: TrialConfig) -> TrialOutcome:
     assert task is not None
     entry = (asyncio.get_running_loop(), task)
     with _LOCK:
+        if _halts:
+            raise asyncio.CancelledError
         _RUNNING.add(entry)
     try:
         folder = config.trials_dir / config.trial_name

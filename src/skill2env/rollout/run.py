@@ -22,7 +22,7 @@ from skill2env.harbor.rewards import mean
 from skill2env.harbor.sandboxes import SandboxChoice
 from skill2env.harbor.session import AgentReport, read_report
 from skill2env.harbor.task import read_task
-from skill2env.harbor.trial import cancel_running, run_trial
+from skill2env.harbor.trial import halted, run_trial
 from skill2env.progress import Event, EventKind, Progress, silent
 from skill2env.records import digest_of
 from skill2env.rollout.classify import Ending, classify
@@ -170,7 +170,8 @@ def run_rollouts(
             return [future.result() for future in futures]
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
-            cancel_running()
+            with halted():
+                pool.shutdown(wait=True)
             raise
         finally:
             pool.shutdown(wait=True, cancel_futures=True)

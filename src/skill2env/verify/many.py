@@ -11,7 +11,7 @@ from pathlib import Path
 
 from skill2env.errors import UserError
 from skill2env.harbor.task import read_task
-from skill2env.harbor.trial import cancel_running
+from skill2env.harbor.trial import halted
 from skill2env.records import Verdict
 from skill2env.store.files import check_writable, storage, write_json
 from skill2env.verify.cache import Kept, VerdictCache, content_of
@@ -162,7 +162,8 @@ def verify_many(
                     on_done(verified)
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
-        cancel_running()
+        with halted():
+            pool.shutdown(wait=True)
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
