@@ -344,6 +344,7 @@ def test_a_skill_of_thirty_megabytes(place: Place) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.vast
 def test_two_thousand_skills(place: Place) -> None:
     place.add(*(f"skill-{number:04}" for number in range(1997)))
     outcome = place.compile(workers=2)

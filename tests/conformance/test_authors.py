@@ -201,7 +201,7 @@ BENCHES = [
     scripted,
     replayed,
     recorded_examples,
-    pytest.param(code, marks=[pytest.mark.sandbox, pytest.mark.slow]),
+    pytest.param(code, marks=[pytest.mark.sandbox, pytest.mark.slow, pytest.mark.vast]),
 ]
 
 

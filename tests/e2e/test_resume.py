@@ -110,6 +110,7 @@ def test_a_full_disk_loses_nothing(shell: Any, small_disk: Callable[[str], Path]
 
 
 @pytest.mark.slow
+@pytest.mark.vast
 def test_a_full_dataset_disk_loses_nothing(shell: Any, small_disk: Callable[[str], Path]) -> None:
     folder = small_disk("size=40k")
     arguments = shell.demo("--run", "run", out=folder / "data/demo")
