@@ -19,6 +19,7 @@ from skill2env.llm.scripted_server import scripted_server
 from skill2env.rollout.folder import read_rollouts
 from skill2env.rollout.records import RolloutStatus
 from skill2env.rollout.run import Plan, run_rollouts, subjects
+from skill2env.sandbox.identity import current_identity
 from skill2env.sandbox.images import BaseImage
 
 GOOD = b'{"sum": 1.0, "largest": 0.0, "reward": 0.5}'
@@ -252,8 +253,9 @@ def test_a_scripted_agent_with_evidence(real_task: Path, tmp_path: Path) -> None
     assert found["/app/out/sum.txt"]["change"] == "added"
     assert found["/app/out/sum.txt"]["text"].splitlines()[-1] == "+193"
     assert found["/app/out/link"]["target"] == "/etc/shadow"
-    assert found["/home/agent/.bashrc"]["change"] == "changed"
-    assert found["/home/agent/.bashrc"]["text"].splitlines()[-1] == "+note"
+    home = "/home/agent" if current_identity().several_users else "/root"  # with one user id the agent is root
+    assert found[f"{home}/.bashrc"]["change"] in {"changed", "added"}
+    assert found[f"{home}/.bashrc"]["text"].splitlines()[-1] == "+note"
     assert not [path for path in found if path.startswith(("/tests", "/logs", "/solution"))]
     assert "root:" not in json.dumps(document)
 
