@@ -253,7 +253,9 @@ def test_a_scripted_agent_with_evidence(real_task: Path, tmp_path: Path) -> None
     assert found["/app/out/sum.txt"]["change"] == "added"
     assert found["/app/out/sum.txt"]["text"].splitlines()[-1] == "+193"
     assert found["/app/out/link"]["target"] == "/etc/shadow"
-    home = "/home/agent" if current_identity().several_users else "/root"  # with one user id the agent is root
+    home = (
+        "/home/agent" if current_identity().several_users else "/root"
+    )  # with one user id the agent is root
     assert found[f"{home}/.bashrc"]["change"] in {"changed", "added"}
     assert found[f"{home}/.bashrc"]["text"].splitlines()[-1] == "+note"
     assert not [path for path in found if path.startswith(("/tests", "/logs", "/solution"))]
