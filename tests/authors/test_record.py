@@ -89,11 +89,11 @@ def test_what_a_session_asked_of_the_network_is_replayed(
 ) -> None:
     def online(request: CreateRequest) -> CreateReply:
         write_files(request.workspace / "task", demo.files(request))
-        return CreateReply(hosts=("pypi.org:443 allowed",))
+        return CreateReply(hosts=("files.example.org:443 allowed",))
 
     inner = ScriptedAuthor(steps={CONTRACT: online, SOLUTION: demo.files})
     first = make(RecordingAuthor(inner, tmp_path / "rec"), spec, skill, skill_dir, tmp_path / "w1", 0)
-    assert first[0]["hosts"] == ["pypi.org:443"]
+    assert first[0]["hosts"] == ["files.example.org:443"]
     assert make(RecordedAuthor.load(tmp_path / "rec"), spec, skill, skill_dir, tmp_path / "w2", 0) == first
 
 

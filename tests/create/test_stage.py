@@ -745,13 +745,13 @@ def test_hosts_that_sessions_asked_for_are_kept(
 ) -> None:
     def online(request: CreateRequest) -> CreateReply:
         write_files(request.workspace / "task", demo.files(request))
-        return CreateReply(hosts=("pypi.org:443 allowed", "evil.example:80 refused"))
+        return CreateReply(hosts=("files.example.org:443 allowed", "evil.example:80 refused"))
 
     steps: dict[tuple[Phase, int], Step] = {CONTRACT: online}
     cache = FolderCache(tmp_path / "cache")
     for _ in range(2):
         made = make(steps, cache=cache)
-        assert made.hosts == ("pypi.org:443",), "also from the cache"
+        assert made.hosts == ("files.example.org:443",), "also from the cache"
     assert [note.hosts for note in bench.notes if note.phase is Phase.CONTRACT] == [
-        ("pypi.org:443 allowed", "evil.example:80 refused")
+        ("files.example.org:443 allowed", "evil.example:80 refused")
     ] * 2

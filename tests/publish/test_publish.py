@@ -266,10 +266,10 @@ def test_public_files_keep_their_notices(bench: Any, tmp_path: Path) -> None:
     facts = tomllib.loads(
         render_task_toml(
             candidate.spec, candidate.contract, item.skill,
-            Provenance(candidate.author, "sha256:ff", assets=(staged,), hosts=("pypi.org:443",)),
+            Provenance(candidate.author, "sha256:ff", assets=(staged,), hosts=("files.example.org:443",)),
         )
     )["metadata"]["skill2env"]  # fmt: skip
-    assert facts["author_hosts"] == ["pypi.org:443"]
+    assert facts["author_hosts"] == ["files.example.org:443"]
     assert facts["assets"] == [
         {
             "what": "rates", "url": asset.url, "revision": "v1", "licence": "MIT", "attribution": "The rate office",
