@@ -136,7 +136,7 @@ class Parts:
         if not self._used_trials:
             wait()
             return
-        from skill2env.harbor.trial import halted
+        from skill2env.harbor.running import halted
 
         with halted():
             wait()

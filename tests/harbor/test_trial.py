@@ -14,8 +14,9 @@ from skill2env.harbor.agents import SCRIPT_AGENT
 from skill2env.harbor.limits import Timeouts
 from skill2env.harbor.outcome import OUTPUT_LIMIT, TrialOutcome, TrialPhase, read_head, read_tail
 from skill2env.harbor.rewards import RewardProblem
+from skill2env.harbor.running import cancel_running, halted
 from skill2env.harbor.sandboxes import SandboxChoice, namespace_sandbox
-from skill2env.harbor.trial import cancel_running, halted, run_trial
+from skill2env.harbor.trial import run_trial
 
 pytestmark = pytest.mark.sandbox
 

@@ -11,11 +11,11 @@ from typing import Any
 from skill2env.analysis.reading import read_bytes
 from skill2env.analysis.records import Notes
 from skill2env.errors import UserError
+from skill2env.harbor.rewards import total
 
 RESULT = "result.json"
 _LIMIT = 32 * 1024 * 1024
 _CONTROLS = ("oracle", "nop")
-_TOTAL = "reward"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def _score(tree: Mapping[str, Any], notes: Notes, where: str) -> float | None:
     }
     if not numbers:
         return None
-    score = numbers.get(_TOTAL, sum(numbers.values()) / len(numbers))
+    score = total(numbers)
     if not 0 <= score <= 1:
         notes.add("reward-out-of-range", f"a reward of {score:g} is cut to [0,1]", where)
     return min(1.0, max(0.0, score))

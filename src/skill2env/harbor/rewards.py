@@ -76,20 +76,31 @@ def read_reward(reward_json: bytes | None, reward_txt: bytes | None) -> Reward:
             problems[RewardProblem.MISSING] = "the verifier wrote neither reward.json nor reward.txt"
         return Reward({} if text is None else {TOTAL: text}, problems)
     metrics = _read_json(reward_json, problems)
-    if text is not None and metrics and abs(text - _total(metrics)) > TOLERANCE:
+    if text is not None and metrics and abs(text - total(metrics)) > TOLERANCE:
         problems[RewardProblem.TEXT_DISAGREES] = (
-            f"reward.txt says {text:g}, reward.json says {_total(metrics):g}"
+            f"reward.txt says {text:g}, reward.json says {total(metrics):g}"
         )
     return Reward(metrics, problems)
 
 
+def named(metrics: Mapping[str, float]) -> Mapping[str, float]:
+    """The metrics that count: all but the total, or the total where there is nothing else."""
+    return {name: value for name, value in metrics.items() if name != TOTAL} or metrics
+
+
 def mean(metrics: Mapping[str, float]) -> float:
-    """Mean of all metrics except the total; the total itself when there is no other."""
-    parts = [value for name, value in metrics.items() if name != TOTAL]
-    return sum(parts) / len(parts) if parts else metrics.get(TOTAL, math.nan)
+    """Mean of the metrics that count; not a number when there are none."""
+    parts = named(metrics)
+    return sum(parts.values()) / len(parts) if parts else math.nan
 
 
-def _total(metrics: Mapping[str, float]) -> float:
+def has_passed(metrics: Mapping[str, float]) -> bool:
+    """Whether there are metrics, and each that counts equals 1."""
+    return bool(metrics) and all(value == 1 for value in named(metrics).values())
+
+
+def total(metrics: Mapping[str, float]) -> float:
+    """The one number of a reward: the total where it is there, the mean of the metrics otherwise."""
     return metrics[TOTAL] if TOTAL in metrics else mean(metrics)
 
 

@@ -6,10 +6,9 @@ which are `verify`'s; judging the reward, which `TrialOutcome.reward` reads and 
 """
 
 import asyncio
-import threading
 import uuid
-from collections.abc import Generator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -35,16 +34,12 @@ from skill2env.harbor.outcome import (
     read_tail,
 )
 from skill2env.harbor.quiet import quiet_harbor
+from skill2env.harbor.running import registered
 from skill2env.harbor.sandboxes import SandboxChoice
 from skill2env.harbor.stages import STAGED_VERIFIER, Stage
 from skill2env.harbor.variant import variant
 
 _MESSAGE_LIMIT = 4000
-_RUNNING: set[tuple[asyncio.AbstractEventLoop, "asyncio.Task[Any]"]] = set()
-_LOCK = threading.Lock()
-_INSIST_SEC = 2.0
-_halts = 0
-"""How many `halted` blocks there are."""
 
 
 def run_trial(
@@ -111,48 +106,6 @@ def run_trial(
             raise InfraError(Boundary.HARBOR, "the trial was cancelled", transient=False) from error
 
 
-@contextmanager
-def halted() -> Generator[None]:
-    """Cancel every running trial of this process, and let none begin until the block ends.
-
-    Once is not enough: a trial that is just being made may come to its work later, and one whose sandbox was killed
-    while it started looks like a failure of the machine, which is tried again.
-    """
-    global _halts  # noqa: PLW0603
-    with _LOCK:
-        _halts += 1
-    over = threading.Event()
-
-    def insist() -> None:
-        cancel_running()
-        while not over.wait(_INSIST_SEC):
-            cancel_running()
-
-    thread = threading.Thread(target=insist, name="halt", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
-        with _LOCK:
-            _halts -= 1
-
-
-def cancel_running() -> int:
-    """Cancel every trial that runs in any thread; each call of `run_trial` then raises `InfraError`.
-
-    Returns:
-        How many were cancelled. Their containers are stopped by the trials themselves before they return.
-    """
-    with _LOCK:
-        running = tuple(_RUNNING)
-    for loop, task in running:
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(task.cancel)
-    return len(running)
-
-
 def _config(
     task_dir: Path,
     agent: str,
@@ -207,14 +160,7 @@ def _require_classes(config: TrialConfig) -> None:
 
 
 async def _run(config: TrialConfig) -> TrialOutcome:
-    task = asyncio.current_task()
-    assert task is not None
-    entry = (asyncio.get_running_loop(), task)
-    with _LOCK:
-        if _halts:
-            raise asyncio.CancelledError
-        _RUNNING.add(entry)
-    try:
+    with registered():
         folder = config.trials_dir / config.trial_name
         start_errors: list[Skill2EnvError] = []
         START_ERRORS.set(start_errors)
@@ -230,9 +176,6 @@ async def _run(config: TrialConfig) -> TrialOutcome:
             if isinstance(error, InfraError):
                 raise error
         return _outcome(config, folder, result)
-    finally:
-        with _LOCK:
-            _RUNNING.discard(entry)
 
 
 def _outcome(config: TrialConfig, folder: Path, result: TrialResult) -> TrialOutcome:

@@ -9,7 +9,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, as_completed
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,12 @@ from skill2env.errors import Boundary, InfraError, UserError
 from skill2env.harbor.digest import task_digest
 from skill2env.harbor.limits import Timeouts
 from skill2env.harbor.outcome import TrialOutcome, read_head
-from skill2env.harbor.rewards import mean
+from skill2env.harbor.rewards import has_passed, mean
+from skill2env.harbor.running import trial_workers
 from skill2env.harbor.sandboxes import SandboxChoice
 from skill2env.harbor.session import AgentReport, read_report
 from skill2env.harbor.task import read_task
-from skill2env.harbor.trial import halted, run_trial
+from skill2env.harbor.trial import run_trial
 from skill2env.progress import Event, EventKind, Progress, silent
 from skill2env.records import digest_of
 from skill2env.rollout.classify import Ending, classify
@@ -162,19 +163,11 @@ def run_rollouts(
         jobs = [(task, attempt) for task in tasks for attempt in range(plan.attempts)]
         progress(Event(EventKind.PHASE, "rollout", total=len(jobs)))
         runner = _Runner(plan, out, progress, trial)
-        pool = ThreadPoolExecutor(max_workers=max(1, plan.workers), thread_name_prefix="rollout")
-        try:
+        with trial_workers(plan.workers, "rollout") as pool:
             futures: list[Future[Rollout]] = [pool.submit(runner.one, *job) for job in jobs]
             for future in as_completed(futures):
                 future.result()
             return [future.result() for future in futures]
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            with halted():
-                pool.shutdown(wait=True)
-            raise
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
 
 
 _PRIVATE = re.compile(r"(?i)key|token|secret|password|api_base|base_url")
@@ -278,9 +271,6 @@ class _Runner:
 def _filled(blank: Rollout, outcome: TrialOutcome, report: AgentReport, ending: Ending) -> Rollout:
     graded = ending.status in {RolloutStatus.VALID, RolloutStatus.TIMEOUT}
     metrics = dict(outcome.reward().metrics) if graded else None
-    parts = [value for name, value in (metrics or {}).items() if name != "reward"] or list(
-        (metrics or {}).values()
-    )
     cost = report.cost_usd
     return blank.model_copy(
         update={
@@ -288,7 +278,7 @@ def _filled(blank: Rollout, outcome: TrialOutcome, report: AgentReport, ending: 
             "reason": ending.reason,
             "metrics": metrics,
             "outcome": mean(metrics) if metrics else None,
-            "passed": bool(parts) and all(value == 1 for value in parts),
+            "passed": has_passed(metrics or {}),
             "model_calls": report.turns,
             "tool_calls": report.tool_calls,
             "input_tokens": report.input_tokens,

@@ -20,7 +20,9 @@ from skill2env.sandbox.off_loop import off_loop
 from skill2env.sandbox.transfer import LIMIT_BYTES
 
 _LIMIT_WITH_EXCLUDED = 4 * LIMIT_BYTES
-ROOT_USERS = frozenset({None, "", "root", "0", 0})
+_ROOT = frozenset({"root", "0", 0})
+ROOT_USERS = _ROOT | {None, ""}
+"""The same where nobody is named."""
 
 
 class BoxCalls(BaseEnvironment):
@@ -76,6 +78,8 @@ class BoxCalls(BaseEnvironment):
             InfraError: the sandbox ended.
         """
         who = self._resolve_user(user)
+        if who in _ROOT and await self._done_by_itself(command):
+            return ExecResult(stdout="", stderr="", return_code=0)
         if who is None and self.image is not None:
             who = self.image.config.user or None
         done = await self._run(
@@ -88,6 +92,10 @@ class BoxCalls(BaseEnvironment):
             stderr=done.stderr.decode(errors="replace"),
             return_code=done.return_code,
         )
+
+    async def _done_by_itself(self, command: str) -> bool:  # noqa: ARG002
+        """Whether a command of root's was small enough for the box to do it without a shell, and is done."""
+        return False
 
     async def _run(
         self,

@@ -15,7 +15,6 @@ import contextlib
 from pathlib import Path
 from typing import Any, override
 
-from harbor.environments.base import ExecResult
 from harbor.models.task.verifier_mode import task_has_any_shared_verifier
 from pydantic import Field
 
@@ -152,19 +151,9 @@ class NamespaceEnvironment(BoxEnvironment):
         return Sandbox(spec, identity=self.identity)
 
     @override
-    async def exec(
-        self,
-        command: str,
-        cwd: str | None = None,
-        env: dict[str, str] | None = None,
-        timeout_sec: int | None = None,
-        user: str | int | None = None,
-    ) -> ExecResult:
-        chore = read_chore(command) if self._resolve_user(user) in ROOT_USERS - {None, ""} else None
-        box = self._running()
-        if chore is not None and isinstance(box, Sandbox) and await off_loop(lambda: box.do_chore(chore)):
-            return ExecResult(stdout="", stderr="", return_code=0)
-        return await super().exec(command, cwd=cwd, env=env, timeout_sec=timeout_sec, user=user)
+    async def _done_by_itself(self, command: str) -> bool:
+        chore, box = read_chore(command), self._running()
+        return chore is not None and isinstance(box, Sandbox) and await off_loop(lambda: box.do_chore(chore))
 
     @override
     def _end(self, box: Box, keep: str) -> None:

@@ -15,7 +15,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from skill2env.harbor.rewards import TOTAL, mean
+from skill2env.harbor.rewards import has_passed, mean, named
 from skill2env.records import Diagnostic, Record, Severity
 
 SCORE_LIMIT = 5.0
@@ -89,12 +89,6 @@ def outcome_reward(metrics: Mapping[str, float]) -> float:
     return mean(metrics)
 
 
-def has_passed(metrics: Mapping[str, float]) -> bool:
-    """Whether every named metric equals 1; of the total only where a task has nothing else."""
-    parts = [value for name, value in metrics.items() if name != TOTAL] or list(metrics.values())
-    return bool(parts) and all(value == 1 for value in parts)
-
-
 def group_rewards(
     group: Sequence[Graded], config: RewardConfig | None = None, *, size: int | None = None
 ) -> GroupReward:
@@ -114,7 +108,7 @@ def group_rewards(
     broken = {index: problem for index, item in enumerate(group) if (problem := _broken(index, item))}
     found += broken.values()
     live = [index for index in range(len(group)) if index not in broken]
-    names = {tuple(sorted(_parts(group[index].metrics))) for index in live}
+    names = {tuple(sorted(named(group[index].metrics or {}))) for index in live}
     if len(names) > 1:
         found.append(
             _error(
@@ -193,7 +187,7 @@ def _broken(index: int, item: Graded) -> Diagnostic | None:
     where = f"rollout {index}"
     if item.metrics is None:
         return _error("rollout-missing", "the rollout has no valid reward", where)
-    parts = _parts(item.metrics)
+    parts = named(item.metrics or {})
     if not parts:
         return _error("metrics-empty", "the verifier named no metric", where)
     for name in sorted(parts):
@@ -203,12 +197,6 @@ def _broken(index: int, item: Graded) -> Diagnostic | None:
         if not 0 <= value <= 1:
             return _error("metric-out-of-range", f"metric {name!r} is {value:g}, outside [0,1]", where)
     return None
-
-
-def _parts(metrics: Mapping[str, float] | None) -> Mapping[str, float]:
-    """The metrics that count: all but the total, or the total where there is nothing else."""
-    given = metrics or {}
-    return {name: value for name, value in given.items() if name != TOTAL} or given
 
 
 def _outcome(item: Graded) -> float:

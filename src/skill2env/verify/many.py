@@ -4,14 +4,14 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, as_completed
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 from skill2env.errors import UserError
+from skill2env.harbor.running import trial_workers
 from skill2env.harbor.task import read_task
-from skill2env.harbor.trial import halted
 from skill2env.records import Verdict
 from skill2env.store.files import check_writable, storage, write_json
 from skill2env.verify.cache import Kept, VerdictCache, content_of
@@ -148,8 +148,7 @@ def verify_many(
     judging = _Judging(context, level, all_gates, cache, keep_evidence)
     known = _identities(tasks, names)
     settled = _Settled(tasks, alone=not twins or level is Level.PAPER, every=all_gates)
-    pool = ThreadPoolExecutor(max_workers=max(1, workers), thread_name_prefix="verify")
-    try:
+    with trial_workers(workers, "verify") as pool:
         futures: list[Future[Verified]] = [
             pool.submit(
                 judging.judge, task, known[task][0], profile or known[task][1], context.evidence / names[task]
@@ -160,13 +159,6 @@ def verify_many(
             for verified in settled.add(future.result()):
                 if on_done is not None:
                     on_done(verified)
-    except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
-        with halted():
-            pool.shutdown(wait=True)
-        raise
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
     return [settled.results[task] for task in tasks]
 
 
