@@ -29,8 +29,8 @@ further: setup ## compile three further example skills into out/further, at leve
 test: setup ## run every test that this machine can run
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
-conformance: setup ## compare the namespace sandbox with docker and podman, case by case and task by task
-	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests/sandbox/conformance tests/sandbox/test_engine.py $(ARGS)
+conformance: setup ## compare the namespace sandbox with docker and podman: by case, by Dockerfile and by task
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests/sandbox/conformance tests/sandbox/differential tests/sandbox/test_engine.py $(ARGS)
 	@$(BIN)/python benchmarks/conformance.py --workers $(JOBS)
 	@$(BIN)/python benchmarks/harbor_run.py --workers $(JOBS)
 
