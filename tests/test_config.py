@@ -44,6 +44,24 @@ def test_recordings_are_relative_to_the_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("mine/drills.py:make", "{}/mine/drills.py:make"),
+        ("/opt/drills.py:make", "/opt/drills.py:make"),
+        ("drills:make", "drills:make"),
+        ("harbor:codex", "harbor:codex"),
+        ("code", "code"),
+    ],
+)
+def test_an_author_in_a_file_is_relative_to_the_configuration(tmp_path: Path, name: str, meant: str) -> None:
+    path = write(tmp_path, f'[author]\nname = "{name}"\n')
+    assert load_config(path).author.name == meant.format(tmp_path)
+    assert load_config(path, {"author.name": "x.py:make"}).author.name == "x.py:make", (
+        "flags: to the working folder"
+    )
+
+
+@pytest.mark.parametrize(
     ("text", "said", "hint"),
     [
         ("sed = 1", "unknown key 'sed'", "did you mean 'seed'?"),

@@ -46,7 +46,8 @@ class AuthorConfig(Part):
     """Who plans and creates."""
 
     name: str = ""
-    """``recorded``, ``code`` or another name of `authors.registry`. Empty: ``recorded`` when recordings are given,
+    """``recorded``, ``code`` or another name of `authors.registry`, or one of your own as ``module:factory`` or
+    ``FILE.py:factory``, the file relative to the configuration file. Empty: ``recorded`` when recordings are given,
     else ``code``."""
     model: str = ""
     """Model for authors that call one, as ``provider/model``. Empty for authors without a model."""
@@ -226,6 +227,7 @@ def load_config(path: Path | None = None, flags: Mapping[str, Any] | None = None
     if path:
         _resolve(tree, path.parent, "author", ("recordings", "record_to", "prices", "agent_dockerfile"))
         _resolve(tree, path.parent, "assets", ("licences",))
+        _resolve_author(tree, path.parent)
     for key, value in (flags or {}).items():
         if value is not None:
             _assign(tree, key.split("."), value)
@@ -268,6 +270,18 @@ def _resolve(tree: dict[str, Any], root: Path, part: str, keys: Sequence[str]) -
         given = cast("dict[str, Any]", section).get(key)
         if isinstance(given, str):
             section[key] = str(root / Path(given).expanduser())
+
+
+def _resolve_author(tree: dict[str, Any], root: Path) -> None:
+    """As `_resolve`, for an author that is named by the file that holds it."""
+    section = tree.get("author")
+    if not isinstance(section, dict):
+        return
+    name = cast("dict[str, Any]", section).get("name")
+    if isinstance(name, str):
+        place, colon, factory = name.rpartition(":")
+        if place.endswith(".py"):
+            section["name"] = f"{root / Path(place).expanduser()}{colon}{factory}"
 
 
 def _assign(tree: dict[str, Any], keys: Sequence[str], value: Any) -> None:

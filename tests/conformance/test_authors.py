@@ -184,6 +184,15 @@ def recorded_examples(repository: Path, _: Path) -> Bench:
     return Bench(lambda: make_author("recorded", settings), *_example(repository))
 
 
+def drills(repository: Path, _: Path) -> Bench:
+    """An author of somebody's own, named by its file."""
+    name, folder = (
+        f"{repository}/examples/training/drills.py:make_author",
+        repository / "examples/training/shell-files",
+    )
+    return Bench(lambda: make_author(name, AuthorSettings()), load_skill(folder), folder)
+
+
 def code(_: Path, tmp_path: Path) -> Bench:
     if importlib.util.find_spec("skill2env.authors.code.author") is None:
         pytest.skip("the code author is not part of this checkout")
@@ -201,6 +210,7 @@ BENCHES = [
     scripted,
     replayed,
     recorded_examples,
+    drills,
     pytest.param(code, marks=[pytest.mark.sandbox, pytest.mark.slow, pytest.mark.vast]),
 ]
 

@@ -1,6 +1,7 @@
-"""Who can author: a table of names, plus what other packages offer under the entry-point group ``skill2env.authors``.
+"""Who can author: a table of names, entry points of other packages, and references to code of the user's own.
 
-An entry is a factory that takes `AuthorSettings` and returns an `Author`. It is imported only when it is asked for.
+Entry points belong to the group ``skill2env.authors``; a reference is written ``path/to/file.py:factory``. An entry
+is a factory that takes `AuthorSettings` and returns an `Author`. It is imported only when it is asked for.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from skill2env.authors.protocol import Author
+from skill2env.authors.reference import FORM, factory_at, is_reference, made_by
 from skill2env.errors import UserError
 
 GROUP = "skill2env.authors"
@@ -106,8 +108,12 @@ def default_name(settings: AuthorSettings) -> str:
 def make_author(name: str, settings: AuthorSettings) -> Author:
     """The author of that name; empty for the default.
 
+    Args:
+        name: of the table or of an entry point, ``harbor:NAME``, or a reference as `factory_at` takes it.
+        settings: what the user said about it.
+
     Raises:
-        UserError: no such author, or its settings are incomplete.
+        UserError: no such author, its settings are incomplete, or code of the user's own cannot be used.
     """
     name = name or default_name(settings)
     points = {point.name: point for point in entry_points(group=GROUP)}
@@ -120,11 +126,14 @@ def make_author(name: str, settings: AuthorSettings) -> Author:
         factory: Callable[[AuthorSettings], Author] = getattr(import_module(module), attribute)
         author = factory(settings)
     elif name in points:
-        author = points[name].load()(settings)
+        author = made_by(points[name].load, settings, name)
+    elif is_reference(name):
+        author = made_by(lambda: factory_at(name), settings, name)
     else:
         raise UserError(
             f"no author is called {name!r}",
-            hint=f"There are: {', '.join(names())}, and {HARBOR_PREFIX}NAME for every agent of Harbor.",
+            hint=f"There are: {', '.join(names())}, {HARBOR_PREFIX}NAME for every agent of Harbor, "
+            f"and {FORM} for an author of your own.",
         )
     if settings.record_to is None:
         return author

@@ -28,7 +28,7 @@ def compile(  # noqa: A001
     author: Annotated[
         str | None,
         typer.Option(
-            help="Who writes: 'recorded', 'code', 'builtin', 'harbor:NAME' ...",
+            help="Who writes: 'recorded', 'code', 'builtin', 'harbor:NAME', 'FILE.py:FACTORY' ...",
             show_default="recorded with --recordings, builtin with --model, else code",
         ),
     ] = None,
