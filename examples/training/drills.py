@@ -35,6 +35,10 @@ from skill2env.records import (
 SKILL = "shell-files"
 KINDS = {kind.name: kind for kind in (*WRITING, *CHANGING, *COUNTING, *FINDING)}
 """By name, easiest rung first, so that fewer workflows are an easier ladder."""
+TEXTS = {
+    file.name: file.read_text(encoding="utf-8") for file in sorted(Path(__file__).parent.glob("drills*.py"))
+}
+"""These files as they are imported: whoever changes a drill is another author and gets new tasks."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +50,8 @@ class DrillAuthor:
 
     @property
     def identity(self) -> AuthorIdentity:
-        """Covers the text of these files: whoever changes a drill gets new tasks."""
-        files = sorted(Path(__file__).parent.glob("drills*.py"))
-        texts = {file.name: file.read_text(encoding="utf-8") for file in files}
-        digest = digest_of({"texts": texts, "chosen": self.chosen})
+        """Covers the text of these files and the choice of drills."""
+        digest = digest_of({"texts": TEXTS, "chosen": self.chosen})
         return AuthorIdentity(name="shell-drills", version="1", digest=digest)
 
     def plan(self, request: PlanRequest) -> PlanReply:

@@ -13,7 +13,7 @@ def _append(draw: Draw) -> Drill:
         wanted=f"[*given, {word!r}]",
         checks=(
             Check("line_added", add, f"{word!r} in found"),
-            Check("at_the_end", add, f"found[-1:] == [{word!r}]"),
+            Check("at_the_end", add, f"found[-1:] == [{word!r}] and found[:1] == given[:1]"),
             Check(
                 "rest_kept", keep, f"{word!r} in found and [row for row in found if row != {word!r}] == given"
             ),
@@ -122,7 +122,9 @@ def _change_word(draw: Draw) -> Drill:
         wanted=f"[row.replace({old!r}, {new!r}) for row in given]",
         checks=(
             Check("new_word_in", change, f"{new!r} in said"),
-            Check("old_word_gone", change, f"{new!r} in said and {old!r} not in said"),
+            Check(
+                "line_corrected", change, f"set(wanted) - set(given) <= set(found) and {old!r} not in said"
+            ),
             Check("rest_alone", keep, "found == wanted"),
         ),
         given={path: lines},

@@ -84,7 +84,7 @@ def test_agents_of_harbor_and_names_of_the_table_are_no_references() -> None:
         ("{}:make", "import no_such_module_of_ours\n", "cannot be imported: ModuleNotFoundError"),
         ("{}:make", "def make():\n    pass\n", "cannot be made: TypeError: make"),
         ("{}:make", "def make(settings):\n    raise KeyError('secretary')\n", "cannot be made: KeyError"),
-        ("{}:make", "def make(settings):\n    return 7\n", "gave a int, which is no Author"),
+        ("{}:make", "def make(settings):\n    return 7\n", "gave no author but int"),
         ("{}:make", "make = 7\n", "cannot be made: TypeError"),
     ],
 )

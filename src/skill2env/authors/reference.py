@@ -53,7 +53,7 @@ def made_by(load: Callable[[], Any], settings: "AuthorSettings", what: str) -> A
             hint="It is a function or class that takes AuthorSettings and returns an Author; see docs/authors.md.",
         ) from error
     raise UserError(
-        f"the factory of the author {what} gave a {type(author).__name__}, which is no Author",
+        f"the factory {what} gave no author but {type(author).__name__}",
         hint="It needs identity, plan and create; see src/skill2env/authors/protocol.py.",
     )
 
