@@ -1,7 +1,7 @@
 # Every target does its own set-up (scripts/setup.sh), so on a fresh machine `make demo` and `make test` just work.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo further test conformance check format docs lock hooks clean distclean
+.PHONY: help setup demo further test test-train conformance check format docs lock hooks clean distclean
 
 # Harbor and litellm phone home unless told not to.
 export HARBOR_TELEMETRY := 0
@@ -28,6 +28,10 @@ further: setup ## compile three further example skills into out/further, at leve
 
 test: setup ## run every test that this machine can run
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
+
+test-train: ## run the tests that need torch, in an environment of their own (.venv-train, 5 GB)
+	@scripts/train_venv.sh
+	@.venv-train/bin/python -m pytest -n $(JOBS) --dist worksteal tests/train tests/rollout tests/judge $(ARGS)
 
 conformance: setup ## compare the namespace sandbox with docker and podman: by case, by Dockerfile and by task
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests/sandbox/conformance tests/sandbox/differential tests/sandbox/test_engine.py $(ARGS)
@@ -59,4 +63,4 @@ clean: ## remove what the targets made in this checkout, except .venv
 	find src tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean ## also remove .venv and .tools; the cache outside is removed by `skill2env cache clear`
-	rm -rf .venv .tools
+	rm -rf .venv .venv-train .tools

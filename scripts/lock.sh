@@ -29,5 +29,6 @@ compile analyze.txt --constraints requirements/base.txt --extra analyze pyprojec
 compile embed.txt --constraints requirements/base.txt --extra embed pyproject.toml
 compile huggingface.txt --constraints requirements/base.txt --extra huggingface pyproject.toml
 compile parquet.txt --constraints requirements/base.txt --extra parquet pyproject.toml
-compile train.txt --constraints requirements/base.txt --extra train pyproject.toml
+# Installed beside the tools of development (scripts/train_venv.sh), so both must agree.
+compile train.txt --constraints requirements/dev.txt --extra train pyproject.toml
 echo "uv" | compile uv.txt -

@@ -78,6 +78,10 @@ class Plan:
     evidence: bool = True
     """Keep what the container changed, where the sandbox can tell."""
     workers: int = 2
+    attempt_option: str = ""
+    """Option of the agent that is told the number of the attempt, for agents that seed their sampling with it."""
+    passing: frozenset[str] = frozenset({"prices"})
+    """Options of the agent that a rollout does not depend on."""
 
     def identity(self) -> dict[str, Any]:
         """What a rollout depends on beside its task and number."""
@@ -85,7 +89,9 @@ class Plan:
             "agent": self.agent,
             "model": self.model,
             "base_url": self.base_url,
-            "kwargs": {name: value for name, value in sorted(self.agent_kwargs.items()) if name != "prices"},
+            "kwargs": {
+                name: value for name, value in sorted(self.agent_kwargs.items()) if name not in self.passing
+            },
             "timeouts": repr(self.timeouts),
             "step": self.step,
         }
@@ -244,6 +250,7 @@ class _Runner:
         """One trial; the rollout, and whether running it again may help."""
         plan = self._plan
         trials = stage / "trial"
+        told = {plan.attempt_option: blank.attempt} if plan.attempt_option else {}
         try:
             outcome = self._trial(
                 task.path,
@@ -251,7 +258,7 @@ class _Runner:
                 environment=plan.choice(),
                 trials_dir=trials,
                 timeouts=plan.timeouts,
-                agent_kwargs=dict(plan.agent_kwargs),
+                agent_kwargs={**plan.agent_kwargs, **told},
                 model=plan.model,
                 base_url=plan.base_url,
             )

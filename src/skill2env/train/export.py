@@ -67,23 +67,37 @@ def export(
             hint="run `skill2env judge run` and give its file",
         )
     scores = {item.id: item.score for item in judgements}
+    lines: list[str] = []
+    groups = usable = dropped = with_tokens = 0
+    for group in exported_groups(
+        folder, rollouts, scores=scores, config=config, advantage=advantage, size=size
+    ):
+        groups += 1
+        usable += any(line["usable"] for line in group)
+        dropped += any(told["code"] == "rubric-dropped" for told in group[0]["diagnostics"])
+        with_tokens += sum(bool(line["segments"]) for line in group)
+        lines += [canonical_json(line) + "\n" for line in group]
+    write_text(to, "".join(lines))
+    return Exported(len(lines), groups, usable, dropped, with_tokens)
+
+
+def exported_groups(
+    folder: Path,
+    rollouts: Sequence[Rollout],
+    *,
+    scores: Mapping[str, float | None],
+    config: RewardConfig,
+    advantage: Advantage = Advantage.CENTERED,
+    size: int | None = None,
+) -> Iterator[list[dict[str, Any]]]:
+    """The lines of `export`, a group at a time, sorted by group and attempt; arguments as there."""
     groups: Mapping[str, list[Rollout]] = defaultdict(list)
     for item in rollouts:
         groups[item.group].append(item)
-    lines: list[str] = []
-    usable = dropped = with_tokens = 0
     for _, members in sorted(groups.items()):
         members.sort(key=lambda item: item.attempt)
-        reward = group_rewards(
-            [Graded(item.metrics, scores.get(item.id)) for item in members], config, size=size
-        )
-        usable += reward.usable
-        dropped += any(item.code == "rubric-dropped" for item in reward.diagnostics)
-        for line in _lines(folder, members, reward, advantage, scores):
-            with_tokens += bool(line["segments"])
-            lines.append(canonical_json(line) + "\n")
-    write_text(to, "".join(lines))
-    return Exported(len(lines), len(groups), usable, dropped, with_tokens)
+        graded = [Graded(item.metrics, scores.get(item.id)) for item in members]
+        yield list(_lines(folder, members, group_rewards(graded, config, size=size), advantage, scores))
 
 
 def _lines(
