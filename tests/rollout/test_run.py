@@ -92,6 +92,12 @@ def plan(**settings: Any) -> Plan:
             "agent: ZeroDivisionError",
         ),
         (
+            {"failure": failure("FileNotFoundError", TrialPhase.AGENT)},
+            "error",
+            None,
+            "agent: FileNotFoundError",
+        ),
+        (
             {"failure": failure("ApiRateLimitError", TrialPhase.AGENT)},
             "error",
             None,

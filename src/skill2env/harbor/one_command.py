@@ -12,7 +12,12 @@ from typing import Any, override
 
 import httpx
 from harbor.agents.base import BaseAgent
-from harbor.agents.installed.base import ApiConnectionClosedError, ApiError, NetworkConnectionError
+from harbor.agents.installed.base import (
+    ApiConnectionClosedError,
+    ApiError,
+    ContextWindowExceededError,
+    NetworkConnectionError,
+)
 from harbor.agents.options import AgentOptions
 from harbor.environments.base import BaseEnvironment
 from harbor.models.agent.context import AgentContext
@@ -98,7 +103,7 @@ class OneCommandAgent(BaseAgent):
             ApiError: and its relatives in Harbor, when the server failed or its answer is none.
         """
         messages = self._opening(instruction)
-        session = Session([Turn(Role(item["role"]), item["content"]) for item in messages])
+        session = Session([Turn(Role.SYSTEM, self._told()), Turn(Role.USER, instruction.strip())])
         tools = EnvironmentTools(environment, (_BASH,))
         detail = _Tokens()
         async with httpx.AsyncClient(timeout=self.options.answer_sec, trust_env=False) as client:
@@ -123,6 +128,11 @@ class OneCommandAgent(BaseAgent):
             messages += [{"role": "user", "content": job}, {"role": "assistant", "content": answer}]
         return [*messages, {"role": "user", "content": instruction.strip()}]
 
+    def _told(self) -> str:
+        """What the model is told beside the task, as one text: jobs it was shown are nothing that it did."""
+        shown = "".join(f"\n\nJob: {job}\nCommand: {answer}" for job, answer in _SHOWN if self.options.shown)
+        return self.options.rules + shown
+
     async def _ask(
         self, client: httpx.AsyncClient, messages: list[dict[str, str]], turn: int
     ) -> dict[str, Any]:
@@ -141,6 +151,8 @@ class OneCommandAgent(BaseAgent):
             reply = await client.post(f"{options.api_base.rstrip('/')}/chat/completions", json=asked)
         except httpx.TransportError as error:
             raise NetworkConnectionError(f"{options.api_base} cannot be asked: {error!r}") from error
+        if reply.status_code == 400 and "context_length_exceeded" in reply.text:
+            raise ContextWindowExceededError(f"the dialogue is too long for {options.api_base}")
         if reply.status_code != 200:
             raise ApiError(f"{options.api_base} answered {reply.status_code}: {reply.text[:300]}")
         try:

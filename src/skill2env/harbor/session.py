@@ -53,6 +53,8 @@ class Failed:
     message: str
     transient: bool
     """Whether trying again can help."""
+    graded: bool = True
+    """What it had left may be graded. False where the agent's own program broke, which Harbor grades all the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +163,7 @@ def _failed(outcome: TrialOutcome, metadata: dict[str, Any]) -> Failed | None:
     policy = ERROR_POLICIES.get(failure.type)
     if failure.type in _LAYER or (policy is not None and policy.should_retry and not policy.has_valid_reward):
         return Failed("provider", told, transient=True)
-    return Failed("agent", told, transient=False)
+    return Failed("agent", told, transient=False, graded=policy is not None and policy.has_valid_reward)
 
 
 def _provider_hung(metadata: dict[str, Any], seconds: float) -> bool:

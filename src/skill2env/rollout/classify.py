@@ -49,7 +49,7 @@ def classify(outcome: TrialOutcome, report: AgentReport) -> Ending:
         return Ending(RolloutStatus.INVALID, f"verifier: {problem}; {told}".rstrip("; ")[:_REASON_CHARS])
     if failed is not None and failed.whose == "time":
         return Ending(RolloutStatus.TIMEOUT, told)
-    if not outcome.valid:
+    if not outcome.valid or (failed is not None and not failed.graded):
         return Ending(RolloutStatus.ERROR, f"agent: {told}"[:_REASON_CHARS])
     return Ending(RolloutStatus.VALID, told)
 
