@@ -49,6 +49,8 @@ def test_plan_contract_seal_solution_accepted(shell: Any) -> None:
     shell("run", "audit", "out/runs/made")
 
 
+@pytest.mark.slow
+@pytest.mark.vast
 def test_a_blind_solution_never_sees_the_tests(shell: Any) -> None:
     skill = load_skill(shell.folder / "skills" / "cafe")
     with scripted_server(demo_script(skill)) as server:
@@ -79,7 +81,14 @@ def test_passing_faults_change_nothing(shell: Any) -> None:
     assert len(server.requests) == 12 + 12
 
 
-@pytest.mark.parametrize("phase", [Phase.PLAN, Phase.CONTRACT, Phase.SOLUTION])
+@pytest.mark.parametrize(
+    "phase",
+    [
+        pytest.param(Phase.PLAN, marks=[pytest.mark.slow, pytest.mark.vast]),
+        pytest.param(Phase.CONTRACT, marks=[pytest.mark.slow, pytest.mark.vast]),
+        Phase.SOLUTION,
+    ],
+)
 def test_a_lasting_fault_is_pending_and_nothing_is_paid_twice(shell: Any, phase: Phase) -> None:
     skill = load_skill(shell.folder / "skills" / "cafe")
     faults = {phase: (ScriptedFault(kind=Fault.UNAUTHORISED, reply=1),)}

@@ -86,6 +86,7 @@ def test_published_tasks_carry_their_provenance(shell: Any) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.vast
 def test_a_benchmark_is_published_at_level_strict(shell: Any) -> None:
     def level_of(dataset: Path) -> str:
         (file,) = dataset.glob("*/task.toml")

@@ -60,7 +60,7 @@ pdfinfo /tmp/u.pdf | grep -q 'Pages: *1'
 }
 
 
-QUICK = ("debian-bookworm", "python-bookworm")
+QUICK = ("debian-bookworm",)
 """Built in half a minute each; the others take minutes on a fresh machine."""
 
 

@@ -104,6 +104,7 @@ def start_build() -> "subprocess.Popen[str]":
 @pytest.mark.sandbox
 @pytest.mark.network
 @pytest.mark.slow
+@pytest.mark.vast
 @pytest.mark.timeout(900)
 def test_same_packages_same_bytes_and_a_kill_in_between_does_no_harm(
     base_image: BaseImage, empty_cache: Path
