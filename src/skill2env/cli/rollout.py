@@ -118,7 +118,9 @@ def stats_command(folder: Folder, json: Json = False) -> None:
 @app.command()
 def export(
     folder: Folder,
-    to: Annotated[Path, typer.Option(help="File to write: JSON, one rollout a line.")],
+    to: Annotated[
+        Path, typer.Option(help="File to write: JSON, one rollout a line, or .parquet with a card.")
+    ],
     judgements: Annotated[Path | None, typer.Option(help="Scores, from `skill2env judge run`.")] = None,
     policy: Annotated[Policy, typer.Option(help="How scores enter the reward.")] = Policy.NONE,
     rubric_weight: Annotated[

@@ -17,6 +17,7 @@ from skill2env.rollout.folder import read_json
 from skill2env.rollout.records import TOKENS_FILE, Rollout
 from skill2env.store.files import write_text
 from skill2env.train.advantages import Advantage, advantages
+from skill2env.train.parquet import write_parquet
 from skill2env.train.reward import Graded, GroupReward, RewardConfig, RubricPolicy, group_rewards
 from skill2env.train.stitching import SampledTurn, Stitched, stitch
 
@@ -50,7 +51,7 @@ def export(
     Args:
         folder: the folder of the rollouts.
         rollouts: what it holds, or a part of it.
-        to: the file.
+        to: the file; Parquet with a card beside it when it ends so.
         judgements: scores by rollout id.
         config: how rewards are made.
         advantage: the estimator.
@@ -67,7 +68,7 @@ def export(
             hint="run `skill2env judge run` and give its file",
         )
     scores = {item.id: item.score for item in judgements}
-    lines: list[str] = []
+    lines: list[dict[str, Any]] = []
     groups = usable = dropped = with_tokens = 0
     for group in exported_groups(
         folder, rollouts, scores=scores, config=config, advantage=advantage, size=size
@@ -76,8 +77,11 @@ def export(
         usable += any(line["usable"] for line in group)
         dropped += any(told["code"] == "rubric-dropped" for told in group[0]["diagnostics"])
         with_tokens += sum(bool(line["segments"]) for line in group)
-        lines += [canonical_json(line) + "\n" for line in group]
-    write_text(to, "".join(lines))
+        lines += group
+    if to.suffix == ".parquet":
+        write_parquet(lines, to, config)
+    else:
+        write_text(to, "".join(canonical_json(line) + "\n" for line in lines))
     return Exported(len(lines), groups, usable, dropped, with_tokens)
 
 
