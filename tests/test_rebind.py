@@ -17,7 +17,7 @@ from skill2env.publish.dataset import require_state
 from skill2env.publish.integrity import problems
 from skill2env.publish.publish import Accepted, publish
 from skill2env.rebind import MakeContext, rebind
-from skill2env.records import Candidate, Reason, Verdict, VerdictStatus
+from skill2env.records import Candidate, GateOutcome, GateResult, Reason, Verdict, VerdictStatus
 from skill2env.sandbox import catalog
 from skill2env.sandbox.base_registry import push_base
 from skill2env.sandbox.images import BaseImage
@@ -184,7 +184,9 @@ def test_the_index_of_a_dataset_follows(
             freeze_digest=freeze_digest(candidate),
             base_image=f"debian-bookworm@{base.digest}",
         ),
-        verdict=Verdict(status=VerdictStatus.ACCEPTED),
+        verdict=Verdict(
+            status=VerdictStatus.ACCEPTED, gates=(GateResult(gate="assets", outcome=GateOutcome.PASSED),)
+        ),
         skill=builder.SKILL,
         skill_dir=tmp_path / "skill",
     )
@@ -196,6 +198,7 @@ def test_the_index_of_a_dataset_follows(
     state, (published,) = publish(
         [accepted], dataset, name="a/b", description="d", task_toml=task_toml, identity="sha256:r", ended={}
     )
+    (before,) = state.entries
     done = rebind(dataset / published.folder, PUBLIC, context=context)
     assert done.written == dataset / published.folder
     after = require_state(dataset)
@@ -203,7 +206,8 @@ def test_the_index_of_a_dataset_follows(
     (entry,) = after.entries
     assert entry.base_image == PUBLIC
     assert entry.freeze_digest == freeze_digest(dataset / published.folder)
-    assert entry.gates.keys() >= {"dockerfile", "build", "oracle"}
+    assert entry.gates.keys() >= {"assets", "dockerfile", "build", "oracle"}
+    assert entry.gates["assets"] == before.gates["assets"]
     assert entry.digest != published.digest
     assert after.version != state.version
 
@@ -234,3 +238,22 @@ def test_an_engine_runs_the_pushed_base_itself(
         assert (task / "environment/Dockerfile").read_text().startswith(f"FROM {named}\n")
     finally:
         subprocess.run(["docker", "rmi", "--force", pushed.reference], capture_output=True, check=False)
+
+
+@pytest.mark.sandbox
+def test_what_was_found_about_public_files_stays(
+    builder: ModuleType, base: BaseImage, tmp_path: Path, context: MakeContext
+) -> None:
+    """The gate `assets` looked before the seal and is not run again: task.toml and index keep what it said."""
+    found = GateResult(gate="assets", outcome=GateOutcome.PASSED, values={"asset-0": "sha256:" + "a" * 64})
+    gone = GateResult(gate="pin", outcome=GateOutcome.PASSED, values={"old": True})
+    told = replace(builder.PROVENANCE, gates=(found, gone))
+    text = render_task_toml(builder.SPEC, builder.CONTRACT, builder.SKILL, told)
+    task = builder.build_task(tmp_path / "task", reference=base.reference, changes={"task.toml": text})
+    done = rebind(task, PUBLIC, context=context)
+    assert done.verdict is not None
+    assert done.verdict.status is VerdictStatus.ACCEPTED, done.verdict.message
+    first, *others = provenance(task)["gates"]  # type: ignore[misc]
+    assert first == {"gate": "assets", "outcome": "passed", "evidence": found.evidence_digest()}
+    assert [gate["gate"] for gate in others] == [gate.gate for gate in done.verdict.gates]
+    assert gone.evidence_digest() not in {gate["evidence"] for gate in others}

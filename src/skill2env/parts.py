@@ -22,7 +22,14 @@ if TYPE_CHECKING:
 class Parts:
     """The heavy parts of a batch, made when first needed. Safe to use from several threads."""
 
-    def __init__(self, config: RunConfig, evidence: Path, notices: Path, progress: Progress) -> None:
+    def __init__(
+        self,
+        config: RunConfig,
+        evidence: Path,
+        notices: Path,
+        progress: Progress,
+        cancelled: threading.Event,
+    ) -> None:
         """Remember what the parts are made from.
 
         Args:
@@ -30,11 +37,13 @@ class Parts:
             evidence: folder below which gates keep their logs.
             notices: folder for licence texts of public files.
             progress: told while a base image is built.
+            cancelled: set when the batch is being stopped; downloads end then.
         """
         self._config = config
         self._evidence = evidence
         self._notices = notices
         self._progress = progress
+        self._cancelled = cancelled
         self._lock = threading.RLock()
         self._used_trials = False
 
@@ -120,7 +129,9 @@ class Parts:
         from skill2env.grounding import make_grounder
 
         with self._lock:
-            return make_grounder(self._config.assets, policy=self.asset_policy, notices=self._notices)
+            return make_grounder(
+                self._config.assets, policy=self.asset_policy, notices=self._notices, stop=self._cancelled
+            )
 
     @cached_property
     def degraded(self) -> str:

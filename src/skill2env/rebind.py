@@ -12,6 +12,7 @@ from pathlib import Path
 
 from skill2env.create.freeze import freeze_digest
 from skill2env.errors import UserError
+from skill2env.grounding.ground import GATE as GROUNDING
 from skill2env.harbor.task_toml import change_provenance
 from skill2env.publish.dataset import INDEX_NAME, DatasetState, commit, locked, require_state
 from skill2env.publish.entry import TaskEntry, gate_digests
@@ -31,6 +32,8 @@ from skill2env.verify.verify import verify
 OURS, PUBLIC = "ours", "public"
 _DOCKERFILES = ("environment/Dockerfile", "tests/Dockerfile")
 _TASK_TOML = "task.toml"
+_BEFORE_THE_SEAL = frozenset({GROUNDING})
+"""Gates that are not run again: they looked at where files come from, whatever the base."""
 
 type MakeContext = Callable[[Mapping[str, str]], GateContext]
 """Image map (references that our bases take the place of) -> how gates run."""
@@ -188,7 +191,11 @@ def _note(staged: Path, result: Rebound, run: str) -> None:
     assert result.verdict is not None
     text = path.read_text(encoding="utf-8")
     changed = change_provenance(
-        text, base_image=run, freeze_digest=freeze_digest(staged), gates=result.verdict.gates
+        text,
+        base_image=run,
+        freeze_digest=freeze_digest(staged),
+        gates=result.verdict.gates,
+        kept=_BEFORE_THE_SEAL,
     )
     if changed != text:
         write_text(path, changed)
@@ -207,7 +214,8 @@ def _update(place: Path, state: DatasetState, verdict: Verdict, run: str) -> Non
                 "content": content_digest(place),
                 "base_image": run,
                 "freeze_digest": freeze_digest(place),
-                "gates": gate_digests(verdict),
+                "gates": {name: found for name, found in entry.gates.items() if name in _BEFORE_THE_SEAL}
+                | gate_digests(verdict),
             }
         )
 

@@ -63,7 +63,9 @@ class Batch:
     parts: Parts = field(init=False)
 
     def __post_init__(self) -> None:
-        self.parts = Parts(self.config, self.folder.evidence, self.folder.notices, self.progress)
+        self.parts = Parts(
+            self.config, self.folder.evidence, self.folder.notices, self.progress, self.cancelled
+        )
 
     # ---------------------------------------------------------------------------------------- running
 

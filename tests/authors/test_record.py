@@ -1,5 +1,6 @@
 """Recording any author and replaying it gives the same plans and candidates."""
 
+import base64
 import json
 import os
 import threading
@@ -11,9 +12,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from skill2env.authors import demo
-from skill2env.authors.protocol import Author, CreateReply, CreateRequest, Message, identity_for, pinned_axes
+from skill2env.authors.protocol import (
+    Author,
+    CreateReply,
+    CreateRequest,
+    Message,
+    PlanReply,
+    PlanRequest,
+    identity_for,
+    pinned_axes,
+)
 from skill2env.authors.record import RecordingAuthor
 from skill2env.authors.recorded import RecordedAuthor
+from skill2env.authors.recording import find_recordings
 from skill2env.authors.scripted import Files, ScriptedAuthor, Step, write_files
 from skill2env.create import CreateRejected, create
 from skill2env.create.fakes import FakeHost, rejecting
@@ -246,3 +257,104 @@ def test_any_change_of_a_session_survives_recording(
         RecordingAuthor(ScriptedAuthor(steps={CONTRACT: demo.files, SOLUTION: act}), tmp_path / "rec"), "a"
     )
     assert run(RecordedAuthor.load(tmp_path / "rec"), "b") == first
+
+
+KEY, OTHER = "sk-Zq83/kd+0v_Lw7Tn", "sk-Aa11/bb+2c_Dd3Ee"
+
+
+class Keyed(ScriptedAuthor):
+    """An author that was given a key."""
+
+    def keys(self) -> dict[str, str]:
+        return {"OPENAI_API_KEY": KEY, "SHORT": "json"}
+
+
+def everything(folder: Path) -> str:
+    return "\n".join(
+        f"{path.relative_to(folder)}\n{path.read_text() if path.is_file() else ''}"
+        for path in sorted(folder.rglob("*"))
+    )
+
+
+def says(key: str) -> dict[str, Step]:
+    """Where a key can turn up in a contract session."""
+    packed = base64.b64encode(key.encode()).decode()
+
+    def reply(**told: Any) -> Step:
+        def act(request: CreateRequest) -> CreateReply:
+            write_files(request.workspace / "task", demo.files(request))
+            return CreateReply.model_validate(told)
+
+        return act
+
+    name = key.replace("/", "-")
+    return {
+        "in a file": lambda request: demo.files(request) | {"environment/app/env.txt": f"KEY={key}"},
+        "encoded": lambda request: demo.files(request) | {"tests/grade.py": f"# {packed}"},
+        "in a message": reply(
+            messages=[{"role": "tool", "text": f"env: {key}"}, {"role": "user", "text": "on"}]
+        ),
+        "in a reason": reply(skipped={"reason": "needs_account", "detail": f"the key {key} is refused"}),
+        "in a host": reply(hosts=(f"{key}:443 refused", "files.example.org:443 allowed")),
+        "in a name": lambda request: demo.files(request) | {f"environment/app/{name}": "x"},
+    }
+
+
+@pytest.mark.parametrize("place", says(KEY))
+def test_no_recording_holds_a_key_of_its_author(
+    place: str, spec: TaskSpec, skill: Skill, skill_dir: Path, tmp_path: Path
+) -> None:
+    def recorded(key: str, name: str) -> tuple[str, Any, Any]:
+        step = says(key)[place]
+        author = Keyed(steps={CONTRACT: step, SOLUTION: demo.files}, label=name)
+        if place == "in a name":  # a key that can be one
+            author.keys = lambda: {"OPENAI_API_KEY": KEY.replace("/", "-")}  # type: ignore[method-assign]
+        first = make(RecordingAuthor(author, tmp_path / name), spec, skill, skill_dir, tmp_path / "w1", 0)
+        second = make(RecordedAuthor.load(tmp_path / name), spec, skill, skill_dir, tmp_path / "w2", 0)
+        return everything(tmp_path / name), first, second
+
+    stored, _, replayed = recorded(KEY, "bad")
+    for form in (KEY, KEY.replace("/", "-"), base64.b64encode(KEY.encode()).decode()):
+        assert form not in stored
+    assert "OPENAI_API_KEY" in stored
+    lost = find_recordings(tmp_path / "bad")[0].left_out()
+    assert lost
+    assert all(line.startswith("settle-ledger/0/contract/session.json: ") for line in lost)
+    assert all("holds the value of OPENAI_API_KEY" in line for line in lost)
+    if place in ("in a file", "encoded", "in a name"):
+        assert replayed[0]["reason"] == "author_credential"
+        assert "revoke it" in replayed[0]["message"]
+    if place == "in a message":
+        assert '"text": "on"' in stored, "the other messages are kept"
+    if place == "in a host":
+        assert "files.example.org:443 allowed" in stored
+
+    stored, first, second = recorded(OTHER, "good")
+    assert first == second
+    assert any(
+        form in stored for form in (OTHER, OTHER.replace("/", "-"), base64.b64encode(OTHER.encode()).decode())
+    )
+    assert find_recordings(tmp_path / "good")[0].left_out() == ()
+
+
+def test_a_plan_with_a_key_is_not_kept(skill: Skill, skill_dir: Path, tmp_path: Path) -> None:
+    class Telling(Keyed):
+        def plan(self, request: PlanRequest) -> PlanReply:
+            made = super().plan(request)
+            return made.model_copy(
+                update={"text": made.text.replace("A bookkeeper", f"A bookkeeper with {told}")}
+            )
+
+    for told, kept in ((KEY, False), (OTHER, True)):
+        folder = tmp_path / str(kept)
+        live = plan_workflows(skill, skill_dir, RecordingAuthor(Telling(), folder), count=2, seed=1)
+        assert told in live.workflows[0].scenario
+        again = plan_workflows(skill, skill_dir, RecordedAuthor.load(folder), count=2, seed=1)
+        assert (told in everything(folder)) is kept
+        assert (again == live) is kept
+        if not kept:
+            assert again.skipped is not None
+            assert "OPENAI_API_KEY" in again.skipped.detail
+            assert find_recordings(folder)[0].left_out() == (
+                "plan.json: the answer holds the value of OPENAI_API_KEY",
+            )

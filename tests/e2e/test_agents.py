@@ -112,6 +112,28 @@ def test_an_author_that_refuses_gives_up(shell: Any) -> None:
     assert told["reasons"][0]["reason"] == "author_gave_up"
 
 
+def test_a_model_that_writes_on_until_it_is_cut_off_gives_up(shell: Any) -> None:
+    skill = load_skill(shell.folder / "skills" / "cafe")
+    faults = {Phase.CONTRACT: tuple(ScriptedFault(kind=Fault.LENGTH, reply=number) for number in range(3))}
+    with scripted_server(demo_script(skill, faults=faults)) as server:
+        told = json.loads(shell(*arguments(shell, server)).stdout)
+    assert told["counts"]["skipped"] == 1
+    assert told["reasons"][0]["reason"] == "author_gave_up"
+    assert "more than the model can write or read" in told["reasons"][0]["example"]
+
+
+@pytest.mark.parametrize(("reply", "code"), [(0, 3), (1, 0)])
+def test_a_dialogue_that_does_not_fit(shell: Any, reply: int, code: int) -> None:
+    """Whose task cannot even be read is the wrong model; who talks itself out of its window has given up."""
+    skill = load_skill(shell.folder / "skills" / "cafe")
+    faults = {Phase.CONTRACT: (ScriptedFault(kind=Fault.CONTEXT, reply=reply, times=99),)}
+    with scripted_server(demo_script(skill, faults=faults)) as server:
+        ended = shell(*arguments(shell, server), code=code)
+    told = json.loads(ended.stdout)
+    (row,) = told["reasons"]
+    assert (row["status"], row["reason"]) == [("skipped", "author_gave_up"), ("infra", "provider")][code == 3]
+
+
 def test_terminus_2_unchanged(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-scripted")
     skill = load_skill(shell.folder / "skills" / "cafe")

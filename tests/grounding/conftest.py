@@ -48,18 +48,16 @@ class Handler(BaseHTTPRequestHandler):
             for _ in range(40):
                 time.sleep(0.05)
                 self.wfile.write(b"x")
+        elif path in DRIPS:
+            self.drip(path)
         elif path == "/silent":
             time.sleep(2)
         elif path == "/long":
             self.head(200)
             self.wfile.write(b"x" * 4096)
-        elif path.startswith("/to/"):
+        elif path.startswith("/to/") or path in MOVED:
             self.send_response(302)
-            self.send_header("location", path.removeprefix("/to/"))
-            self.end_headers()
-        elif path == "/circle":
-            self.send_response(302)
-            self.send_header("location", "/circle")
+            self.send_header("location", MOVED.get(path) or path.removeprefix("/to/"))
             self.end_headers()
         elif path == "/lost":
             self.send_response(302)
@@ -75,6 +73,15 @@ class Handler(BaseHTTPRequestHandler):
         else:
             self.send_error(404)
 
+    def drip(self, path: str) -> None:
+        """Fifty bytes a second, of the headers or of the file."""
+        if path != "/drip-head":
+            self.head(200, length=100_000)
+        for letter in DRIPS[path]:
+            self.wfile.write(bytes([letter]))
+            time.sleep(0.02)
+        self.close_connection = True
+
     def head(self, status: int, *, length: int = 0, kind: str = "text/plain") -> None:
         self.send_response(status)
         self.send_header("content-type", kind)
@@ -83,11 +90,19 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
 
+DRIPS = {
+    "/drip-head": b"HTTP/1.1 200 OK\r\nX-Slow: " + b"y" * 400,
+    "/drip": b"x" * 400,
+    "/drip-cut": b"x" * 20,
+    "/endless": b"x" * 30_000,
+}
+MOVED = {"/circle": "/circle", "/moved/table.csv": "/data/table.csv", "/TERMS": "/data/other/LICENSE"}
 FILES = {
     "/data/table.csv": TABLE,
     "/data/big.bin": b"\0" * 3000,
     "/flaky": TABLE,
     "/LICENSE": MIT,
+    "/moved/LICENSE": MIT,
     "/data/other/LICENSE": MIT,
     "/data/GPL": b"GNU GENERAL PUBLIC LICENSE\nVersion 3, 29 June 2007\n",
     "/data/odd": b"You may look at this file on Tuesdays.\n",

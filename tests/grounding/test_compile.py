@@ -1,6 +1,10 @@
 """A whole compilation whose world holds a public file, in a real sandbox."""
 
 import json
+import os
+import signal
+import threading
+import time
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -11,9 +15,10 @@ from skill2env import wiring
 from skill2env.authors import demo
 from skill2env.authors.protocol import CreateRequest
 from skill2env.authors.scripted import Files, ScriptedAuthor
-from skill2env.batch import BatchOutcome, compile_batch
+from skill2env.batch import BatchOutcome, BatchStatus, compile_batch
 from skill2env.config import load_config
 from skill2env.records import Phase
+from skill2env.store.files import TEMPORARY_PREFIX
 
 pytestmark = pytest.mark.sandbox
 SKILL = """---
@@ -73,3 +78,45 @@ def test_a_world_with_a_public_file(
     assert len(web.asked) == asked, "a rerun elsewhere needs no network"
     for path in ("manifest.jsonl", f"{entry['folder']}/task.toml"):
         assert (tmp_path / "one" / path).read_bytes() == (tmp_path / "two" / path).read_bytes()
+
+
+def test_an_interrupt_does_not_wait_for_a_download(
+    web: Any, base_image: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del base_image
+
+    def contract(request: CreateRequest) -> Files:
+        files = dict(demo.files(request))
+        asset = {
+            "what": "totals that take ten minutes", "url": web.url("/endless"), "licence": "MIT",
+            "licence_url": web.url("/LICENSE"), "paths": ["environment/app/in/months.csv"],
+        }  # fmt: skip
+        told = json.loads(str(files["contract.json"])) | {"assets": [asset]}
+        return files | {"contract.json": json.dumps(told)}
+
+    author = ScriptedAuthor(steps={(Phase.CONTRACT, 0): contract}, label=web.host)
+    monkeypatch.setattr(wiring, "_make_author", lambda *_: author)
+    monkeypatch.setattr("skill2env.grounding.settings.cache_home", lambda: tmp_path / "cache")
+    (tmp_path / "skills/cafe").mkdir(parents=True)
+    (tmp_path / "skills/cafe/SKILL.md").write_text(SKILL)
+    flags = {"assets.private_hosts": [web.host], "sandbox.allow_degraded": True, "assets.timeout_sec": 600}
+    sent: list[float] = []
+
+    def interrupt() -> None:
+        while "/endless" not in web.asked:
+            time.sleep(0.05)
+        time.sleep(0.3)
+        sent.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    watcher = threading.Thread(target=interrupt, daemon=True)
+    watcher.start()
+    ended = compile_batch(
+        [tmp_path / "skills"], out=tmp_path / "one", run=tmp_path / "run", config=load_config(None, flags)
+    )
+    took = time.monotonic() - sent[0]
+    watcher.join()
+    assert ended.status is BatchStatus.INTERRUPTED
+    assert took < 1.5
+    assert [path for path in (tmp_path / "cache").rglob("*") if path.name.startswith(TEMPORARY_PREFIX)] == []
+    assert not (tmp_path / "one").exists()

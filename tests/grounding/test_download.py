@@ -1,5 +1,9 @@
 import io
 import socket
+import threading
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -15,9 +19,10 @@ TABLE = b"month,total\n2024-01,10\n"
 LIMITS = DownloadLimits(max_bytes=2000, timeout_sec=5, idle_sec=3, pause_sec=0.01)
 
 
-def fetch(web: Any, url: str, *, rules: Egress | None = None, **limits: Any) -> tuple[bytes, Any]:
-    waits: list[float] = []
-    loader = Downloader(rules or Egress.public([web.host]), replace(LIMITS, **limits), sleep=waits.append)
+def fetch(
+    web: Any, url: str, *, rules: Egress | None = None, stop: threading.Event | None = None, **limits: Any
+) -> tuple[bytes, Any]:
+    loader = Downloader(rules or Egress.public([web.host]), replace(LIMITS, **limits), stop)
     target = io.BytesIO(b"left over")
     got = loader.fetch(url, target)
     return target.getvalue(), got
@@ -158,3 +163,71 @@ def test_what_is_sent_is_what_is_checked(web: Any, monkeypatch: pytest.MonkeyPat
     with pytest.raises(NotHad, match="private network"):
         fetch(web, f"https://{host}:8443/x", rules=Egress.public())
     assert web.asked == []
+
+
+@contextmanager
+def within(seconds: float) -> Generator[None]:
+    begin = time.monotonic()
+    yield
+    assert time.monotonic() - begin < seconds
+
+
+@pytest.fixture
+def deaf() -> Generator[str]:
+    """``HOST:PORT`` where connections are taken and nothing is said."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("path", ["/drip-head", "/drip"])
+def test_bytes_that_come_one_by_one_do_not_stretch_the_time(web: Any, path: str) -> None:
+    with within(2), pytest.raises(NotHad, match="longer than its time limit") as caught:
+        fetch(web, web.url(path), timeout_sec=0.5)
+    assert caught.value.fault is AssetFault.SLOW
+    assert web.asked == [path]
+
+
+def test_all_tries_have_one_time_limit(web: Any) -> None:
+    with within(3), pytest.raises(NotHad, match="longer than its time limit") as caught:
+        fetch(web, web.url("/drip-cut"), timeout_sec=0.7, attempts=50)
+    assert caught.value.fault is AssetFault.SLOW
+    assert 1 < len(web.asked) < 4
+
+
+def test_handshakes_and_lookups_that_never_end(web: Any, deaf: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with within(2), pytest.raises(NotHad, match="longer than its time limit"):
+        fetch(web, f"https://{deaf}/x", rules=Egress.public([deaf]), timeout_sec=0.4, idle_sec=60)
+    over = threading.Event()
+
+    def look(*_: Any, **__: Any) -> Any:
+        over.wait(20)
+        raise socket.gaierror(socket.EAI_AGAIN, "no")
+
+    monkeypatch.setattr(socket, "getaddrinfo", look)
+    with within(2), pytest.raises(NotHad, match="longer than its time limit"):
+        fetch(web, "https://files.example.org/x", rules=Egress.public(), timeout_sec=0.4)
+    over.set()
+
+
+@pytest.mark.parametrize("path", ["/drip-head", "/drip", "/silent", "/broken"])
+def test_a_wish_to_stop_ends_a_download_at_once(web: Any, path: str) -> None:
+    stop = threading.Event()
+    timer = threading.Timer(0.3, stop.set)
+    timer.start()
+    with within(1.3), pytest.raises(InfraError, match="was stopped") as caught:
+        fetch(web, web.url(path), stop=stop, pause_sec=60, timeout_sec=600)
+    assert caught.value.boundary is Boundary.NETWORK
+    timer.join()
+    asked = len(web.asked)
+    with pytest.raises(InfraError, match="was stopped"):
+        fetch(web, web.url(path), stop=stop)
+    assert len(web.asked) == asked, "nothing is begun any more"
+
+
+def test_a_wish_to_stop_ends_a_handshake(web: Any, deaf: str) -> None:
+    stop = threading.Event()
+    timer = threading.Timer(0.3, stop.set)
+    timer.start()
+    with within(1.3), pytest.raises(InfraError, match="was stopped"):
+        fetch(web, f"https://{deaf}/x", rules=Egress.public([deaf]), stop=stop, idle_sec=60, timeout_sec=600)
+    timer.join()

@@ -1,9 +1,11 @@
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from skill2env.errors import InfraError
 from skill2env.grounding.cache import AssetCache
 from skill2env.grounding.download import DownloadLimits
 from skill2env.grounding.faults import AssetFault
@@ -24,6 +26,7 @@ from skill2env.records import (
     digest_bytes,
 )
 from skill2env.sandbox.egress import Egress
+from skill2env.store.files import TEMPORARY_PREFIX
 from skill2env.verify.rules import rule_of
 
 TABLE = b"month,total\n2024-01,10\n"
@@ -237,3 +240,34 @@ def test_what_lies_in_the_way_is_the_authors_mistake(
     found = grounder.ground(task, contract(table(web, paths=(path,))), skill())
     assert found.verdict.status is VerdictStatus.REJECTED
     assert [item.code for item in found.verdict.gates[0].findings] == [AssetFault.DIFFERS.value]
+
+
+def test_a_licence_speaks_for_where_redirects_lead_too(web: Any, grounder: Grounder, task: Path) -> None:
+    """``/moved/LICENSE`` would speak for ``/moved/table.csv``; the file lies elsewhere, and so may its text."""
+    here = grounder.ground(task, contract(table(web, url=web.url("/moved/table.csv"))), skill())
+    assert here.verdict.status is VerdictStatus.ACCEPTED, "the text lies above both places"
+    assert here.assets[0].address == web.url("/data/table.csv")
+    beside = table(web, url=web.url("/moved/table.csv"), licence_url=web.url("/moved/LICENSE"))
+    found = grounder.ground(task, contract(beside), skill())
+    assert found.verdict.reason is Reason.ASSET_REFUSED
+    (finding,) = found.verdict.gates[0].findings
+    assert finding.code == AssetFault.LICENCE.value
+    assert f"In the end it lies at {web.url('/data/table.csv')}" in finding.message
+    borrowed = table(web, licence_url=web.url("/TERMS"))
+    found = grounder.ground(task, contract(borrowed), skill())
+    assert found.verdict.reason is Reason.ASSET_REFUSED
+    assert web.url("/data/other/LICENSE") in found.verdict.gates[0].findings[0].message
+
+
+def test_a_stopped_download_leaves_nothing(web: Any, grounder: Grounder, task: Path) -> None:
+    stop = threading.Event()
+    stopped = replace(grounder, stop=stop, limits=replace(grounder.limits, timeout_sec=600))
+    timer = threading.Timer(0.5, stop.set)
+    timer.start()
+    with pytest.raises(InfraError, match="was stopped"):
+        stopped.ground(task, contract(table(web, url=web.url("/drip"))), skill())
+    timer.join()
+    assert web.asked == ["/LICENSE", "/drip"]
+    assert not (task / PLACE).exists()
+    assert [path for path in grounder.cache.root.rglob("*") if path.name.startswith(TEMPORARY_PREFIX)] == []
+    assert len(list((grounder.cache.root / "blobs").iterdir())) == 1, "the licence text, which was whole"

@@ -5,10 +5,12 @@ import json
 from collections.abc import Awaitable
 from itertools import product
 
+import httpx
+import openai
 import pytest
 
 from skill2env.llm.dialogue import Completion, Finish, Role, ToolCall, ToolSpec, Turn
-from skill2env.llm.failures import ProviderError, ProviderFault
+from skill2env.llm.failures import ProviderError, ProviderFault, classify
 from skill2env.llm.retrying import RetryingModel
 from skill2env.llm.script import Fault, Scenario, Script, ScriptedCall, ScriptedFault, ScriptedReply
 from skill2env.llm.scripted_server import ScriptedServer, scripted_server
@@ -289,3 +291,34 @@ def test_a_stall_amid_a_reply_loses_it(api: ApiFormat) -> None:
     with scripted_server(script(SAYING, faults=(ScriptedFault(kind=Fault.SLOW),))) as server:
         model = asyncio.run(run(settings_for(server, api, True, stall_sec=0.2)))
     assert len(model.lost) == 1
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_anthropic_caches_the_dialogue_so_far_and_is_told_the_effort(stream: bool) -> None:
+    with scripted_server(script(CALLING, CALLING, SAYING)) as server:
+        settings = settings_for(server, ApiFormat.ANTHROPIC, stream, reasoning_effort="high")
+        first = ask(settings)
+        asked = (*ASKED, first.turn, Turn(Role.TOOL, "a b", answers=first.calls[0].id))
+        ask(settings, *asked)
+        plain = settings_for(server, ApiFormat.ANTHROPIC, stream)
+        ask(plain, *asked, Turn(Role.ASSISTANT, "Two."), Turn(Role.USER, "Go on."))
+    bodies = [seen.body for seen in server.requests]
+    assert [body.get("output_config") for body in bodies] == [{"effort": "high"}, {"effort": "high"}, None]
+    for body in bodies:
+        blocks = [*body["system"], *(block for message in body["messages"] for block in message["content"])]
+        marked = [block for block in blocks if "cache_control" in block]
+        assert marked == [blocks[0], blocks[-1]], "what stands for all turns, and everything so far"
+    assert [body["messages"][-1]["content"][-1]["type"] for body in bodies] == ["text", "tool_result", "text"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "request (9024 tokens) exceeds the available context size (8192 tokens), try increasing it",  # llama.cpp
+        "This model's maximum context length is 8192 tokens.",  # vLLM
+    ],
+)
+def test_local_servers_say_in_their_own_words_that_a_dialogue_is_too_long(words: str) -> None:
+    answer = httpx.Response(400, request=httpx.Request("POST", "http://127.0.0.1/v1"), json={"error": words})
+    error = openai.BadRequestError(words, response=answer, body={"message": words, "code": 400})
+    assert classify(error, began=False).fault is ProviderFault.CONTEXT

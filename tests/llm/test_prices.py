@@ -100,3 +100,21 @@ def test_a_total_is_never_less_than_by_the_lower_price(requests: list[TokenUsage
     low, high = Price(1, 4), Price(2, 8)
     price = Price(1, 4, long=((200_000, high),))
     assert low.total(requests) <= price.total(requests) <= high.total(requests)
+
+
+def test_what_goes_into_a_cache_costs_what_the_provider_says(tmp_path: Path) -> None:
+    usage = TokenUsage(10_000, 100, cached=4000, written=5000)
+    known = PriceTable().find("claude-sonnet-4-5")
+    assert known is not None
+    assert known.micro_dollars(usage) == 1000 * 3 + 4000 * 0.3 + 5000 * 3.75 + 100 * 15
+    wide = PriceTable().find("anthropic.claude-sonnet-4-20250514-v1:0")
+    assert wide is not None
+    long = TokenUsage(200_001, 0, written=200_001)
+    assert wide.micro_dollars(long) == 1_500_008, "200,001 at 7.50"
+    assert Price(3, 15).micro_dollars(TokenUsage(10, 0, written=10)) == 30, (
+        "as other input where nothing is said"
+    )
+    file = tmp_path / "prices.toml"
+    file.write_text("[m]\ninput = 1\noutput = 4\nwritten = 1.25\n")
+    assert PriceTable.load(file).find("m") == Price(1, 4, written=1.25)
+    assert TokenUsage(1, 2, 3, 4) + TokenUsage(1, 1, 1, 1) == TokenUsage(2, 3, 4, 5)

@@ -45,7 +45,13 @@ HARBOR_PREFIX = "harbor:"
 _COLLECT = CollectLimits(max_files=4000, max_total_bytes=128 * 2**20)
 """The workspace holds what the session was given as well; the stage applies the limits on what it may add."""
 _MAX_PLAN_BYTES = 4 * 2**20
-_BOUNDARIES = {"provider": Boundary.PROVIDER, "machine": Boundary.SANDBOX, "agent": Boundary.AUTHOR}
+_BOUNDARIES = {
+    "provider": Boundary.PROVIDER,
+    "window": Boundary.PROVIDER,
+    "machine": Boundary.SANDBOX,
+    "agent": Boundary.AUTHOR,
+}
+_ENDS = {"declined": "declined", "length": "wrote more than the model can write or read"}
 
 
 @dataclass(frozen=True)
@@ -217,9 +223,7 @@ class AgentAuthor:
                 hint=_hint(failed),
             )
         if failed is not None:
-            why = (
-                "declined" if failed.whose == "declined" else f"needed more than {self.room.timeout_sec:g} s"
-            )
+            why = _ENDS.get(failed.whose, f"needed more than {self.room.timeout_sec:g} s")
             return Skipped(
                 reason=SkipReason.AUTHOR_GAVE_UP, detail=f"the author {why}: {failed.message}"[:500]
             )
@@ -274,6 +278,8 @@ def _messages(report: AgentReport) -> tuple[Message, ...]:
 def _hint(failed: Failed) -> str:
     if failed.whose == "provider":
         return "check model, key and address (--model, --api-base); finished sessions are kept, run again to go on"
+    if failed.whose == "window":
+        return "choose a model that can read more; what it can read is author.options.context_tokens"
     if failed.whose == "agent":
         return "try the agent by itself with `harbor run`, or choose another author"
     return ""

@@ -32,6 +32,7 @@ from skill2env.authors.recording import (
     phase_folder,
 )
 from skill2env.authors.staging import lay_out
+from skill2env.authors.withheld import Withholding
 from skill2env.authors.workspace import CollectLimits, TakenFile, collect
 from skill2env.errors import UserError
 from skill2env.records import AuthorIdentity, Axes, Skill, TaskSpec, Workflow
@@ -45,7 +46,8 @@ _LIMITS = CollectLimits(max_files=4000, max_total_bytes=128 * 2**20)
 class RecordingAuthor:
     """Passes every call to `inner` and stores the result below `root`. Thread-safe.
 
-    Its output is `inner`'s, so its identity is too. A session that ends in an infra failure is not stored.
+    Its output is `inner`'s, so its identity is too. A session that ends in an infra failure is not stored, and nothing
+    that holds a key of `inner` is (`authors.withheld`).
     """
 
     inner: Author
@@ -76,12 +78,14 @@ class RecordingAuthor:
     def plan(self, request: PlanRequest) -> PlanReply:
         """Plan, and store the answer as it came."""
         reply = self.inner.plan(request)
-        plan = RecordedPlan(
-            text=reply.text,
-            skipped=reply.skipped,
-            usage=reply.usage,
-            messages=reply.messages,
-            hosts=reply.hosts,
+        plan = Withholding(self.keys()).plan(
+            RecordedPlan(
+                text=reply.text,
+                skipped=reply.skipped,
+                usage=reply.usage,
+                messages=reply.messages,
+                hosts=reply.hosts,
+            )
         )
         with self._lock:
             folder = self._folder(request.skill)
@@ -104,7 +108,11 @@ class RecordingAuthor:
                 messages=reply.messages,
                 hosts=reply.hosts,
             )
-            self._store(request, session, changed, Path(scratch) / "after")
+            withholding = Withholding(self.keys())
+            if withholding.in_text("its workflow", request.spec.workflow.name):
+                return reply  # not even a folder can be named; plan.json says what was left out
+            held = withholding.in_files(Path(scratch) / "after", changed)
+            self._store(request, withholding.session(session, held), changed, Path(scratch) / "after")
         return reply
 
     def _store(

@@ -69,6 +69,8 @@ class RecordedPlan(Record):
     usage: Usage = Usage()
     messages: tuple[Message, ...] = ()
     hosts: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    """What was not stored because it held a key of the author, one sentence each."""
 
     def answer(self) -> str:
         """The planner's answer as text."""
@@ -86,6 +88,8 @@ class RecordedSession(Record):
     usage: Usage = Usage()
     messages: tuple[Message, ...] = ()
     hosts: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    """What was not stored because it held a key of the author, one sentence each."""
 
 
 def phase_folder(phase: Phase, round_: int) -> str:
@@ -130,6 +134,23 @@ class Recording:
         """The folder with a session's files, or None when it has none."""
         path = f"{workflow}/{variant}/{phase_folder(phase, round_)}/{FILES_FOLDER}"
         return self.folder / path if is_plain_folder(self.folder, path) else None
+
+    def left_out(self) -> tuple[str, ...]:
+        """What is missing because it held a key of the author: path of the session and a sentence, sorted.
+
+        Raises:
+            ValueError: a session is damaged.
+        """
+        found: list[str] = []
+        plan = self.plan()
+        if plan is not None:
+            found += [f"{PLAN_FILE}: {words}" for words in plan.left_out]
+        for path in sorted(self.folder.glob(f"*/*/*/{SESSION_FILE}")):
+            place = path.relative_to(self.folder).as_posix()
+            data = _read(self.folder, place)
+            session = RecordedSession() if data is None else _parse(RecordedSession, data, place)
+            found += [f"{place}: {words}" for words in session.left_out]
+        return tuple(found)
 
     @cached_property
     def digest(self) -> str:

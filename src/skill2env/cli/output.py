@@ -19,7 +19,8 @@ class ExitCode(IntEnum):
     OK = 0
     """Everything asked for is final (``compile``: rejections included; ``verify``: all accepted)."""
     REJECTED = 1
-    """``verify``: some task is rejected. ``run audit``: something is inconsistent. Otherwise a bug of ours."""
+    """``verify``: some task is rejected. ``run audit``: something is inconsistent. ``record``: a session held a key.
+    Otherwise a bug of ours."""
     USAGE = 2
     """The call cannot be done as asked."""
     INFRA = 3

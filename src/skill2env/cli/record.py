@@ -1,12 +1,17 @@
 """``skill2env record``: compile, and store every authoring session on the way."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from skill2env.cli import options
-from skill2env.cli.output import print_json
+from skill2env.cli.output import ExitCode, print_error, print_json
+
+if TYPE_CHECKING:
+    from skill2env.authors.recording import Recording
+    from skill2env.errors import UserError
 
 app = typer.Typer(add_completion=False)
 
@@ -48,7 +53,8 @@ def record(
     """Compile skills and store every authoring session, rejected and skipped ones too, for 'recorded' to replay.
 
     Sessions are only held when the checks between them pass, so recording is a whole compile; what is accepted is
-    published to --out. Run the same command again to go on after an interruption. Exit codes as for compile.
+    published to --out. Run the same command again to go on after an interruption. Exit codes as for compile, and 1
+    when a session held a key of its author: what held it is not stored, and the error names it.
     """
     from skill2env.authors.recording import find_recordings
     from skill2env.batch import compile_batch
@@ -88,15 +94,20 @@ def record(
     with shown(quiet=quiet or as_json) as progress:
         outcome = compile_batch(paths, out=dataset, run=folder, config=settings, progress=progress)
     stored = find_recordings(target) if target.is_dir() else ()
+    lost = _left_out(stored)
     if as_json:
         kept = [{"folder": str(item.folder), "tasks": len(item.index.tasks)} for item in stored]
-        print_json({**outcome.document(), "recordings": kept})
+        print_json({**outcome.document(), "recordings": kept, "left_out": lost})
     else:
         print_reasons(outcome.reasons)
         print_spend(outcome.spend)
         for item in stored:
             print(f"{item.folder}: {len(item.index.tasks)} tasks")
-    raise typer.Exit(EXIT_CODES[outcome.status])
+    code = EXIT_CODES[outcome.status]
+    if lost:
+        print_error(_held_keys(lost), as_json=as_json)
+        code = code or ExitCode.REJECTED
+    raise typer.Exit(code)
 
 
 def _check(target: Path, run: Path) -> None:
@@ -115,3 +126,29 @@ def _check(target: Path, run: Path) -> None:
             hint="give a new folder with --run, or delete that one",
         )
     check_writable(target)
+
+
+def _left_out(stored: "Sequence[Recording]") -> list[str]:
+    """What sessions lack because it held a key of their author, one line each."""
+    from skill2env.errors import UserError
+
+    lines: list[str] = []
+    for recording in stored:
+        try:
+            lines += [f"{recording.folder.name}/{line}" for line in recording.left_out()]
+        except ValueError as error:
+            raise UserError(
+                f"damaged recording {recording.folder}: {error}", hint="docs/recordings.md shows the format"
+            ) from None
+    return lines
+
+
+def _held_keys(lost: "Sequence[str]") -> "UserError":
+    from skill2env.errors import UserError
+
+    more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+    return UserError(
+        f"a key of the author turned up in what it wrote or said, and was not stored: {lost[0]}{more}",
+        hint="revoke the key: the run folder holds those files as well; an author that keeps its key out of the"
+        " sandbox is `builtin`",
+    )

@@ -1,18 +1,18 @@
 """One file from the web to a stream, with limits on everything.
 
 Covers: https only, redirects checked one by one, every address that a name leads to is checked before anything is sent
-to it (so no name can be turned against this machine or its network), size, silence and total time bounded, no decoding
-on the way (the bytes are those of the server), broken downloads tried again. Does not cover: where the machine's own
-proxy ends up with a public-looking name.
+to it (so no name can be turned against this machine or its network), size, silence and total time bounded, an end
+within a second of a wish to stop, no decoding on the way (the bytes are those of the server), broken downloads tried
+again. Does not cover: where the machine's own proxy ends up with a public-looking name.
 """
 
 import errno
 import ipaddress
 import socket
 import ssl
+import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -25,6 +25,7 @@ import httpx
 from skill2env import __version__
 from skill2env.errors import Boundary, InfraError
 from skill2env.grounding.faults import AssetFault, NotHad
+from skill2env.grounding.watched import Watch, WatchedBackend
 from skill2env.records import SHA256_PREFIX
 from skill2env.sandbox.egress import Egress, is_public, looks_private
 
@@ -41,7 +42,7 @@ class DownloadLimits:
 
     max_bytes: int = 16 * 2**20
     timeout_sec: float = 120.0
-    """Longest download, redirects included, of one try."""
+    """Longest download, with redirects, further tries and the pauses before them."""
     idle_sec: float = 30.0
     """Longest silence of the server."""
     redirects: int = 5
@@ -67,15 +68,13 @@ class Downloader:
     Args:
         rules: which hosts may be asked; what it calls private may also be asked without TLS.
         limits: bounds of each download.
-        sleep: waits between tries, seconds.
+        stop: once it is set, downloads end within a second; None for never.
     """
 
-    def __init__(
-        self, rules: Egress, limits: DownloadLimits, sleep: Callable[[float], object] = time.sleep
-    ) -> None:
+    def __init__(self, rules: Egress, limits: DownloadLimits, stop: threading.Event | None = None) -> None:
         self._rules = rules
         self._limits = limits
-        self._sleep = sleep
+        self._stop = stop or threading.Event()
 
     def fetch(self, url: str, target: BinaryIO, *, max_bytes: int = 0) -> Got:
         """Download into an empty, seekable stream.
@@ -87,26 +86,27 @@ class Downloader:
 
         Raises:
             NotHad: it cannot be had, and trying again would not change that.
-            InfraError: boundary ``network``; this machine has no network, or no working name service.
+            InfraError: boundary ``network``; this machine has no network, no working name service, or the wish is to
+                stop.
         """
+        watch = Watch(url, time.monotonic() + self._limits.timeout_sec, self._stop)
         attempt = 0
         while True:
             target.seek(0)
             target.truncate()
             try:
-                return self._once(url, target, max_bytes or self._limits.max_bytes)
+                return self._once(url, target, max_bytes or self._limits.max_bytes, watch)
             except NotHad as failed:
                 attempt += 1
                 if failed.fault not in _AGAIN or attempt >= self._limits.attempts:
                     raise
-                self._sleep(self._limits.pause_sec * 2 ** (attempt - 1))
+                watch.pause(self._limits.pause_sec * 2 ** (attempt - 1))
 
-    def _once(self, url: str, target: BinaryIO, limit: int) -> Got:
-        end = time.monotonic() + self._limits.timeout_sec
+    def _once(self, url: str, target: BinaryIO, limit: int, watch: Watch) -> Got:
         address = url
         for _ in range(self._limits.redirects + 1):
             parts = self._checked(address)
-            following = self._ask(address, parts, target, limit, end)
+            following = self._ask(address, parts, target, limit, watch)
             if isinstance(following, Got):
                 return following
             address = urljoin(address, following)
@@ -131,24 +131,25 @@ class Downloader:
             raise NotHad(AssetFault.ADDRESS, f"{host} is of this machine or a private network")
         return parts
 
-    def _ask(self, address: str, parts: SplitResult, target: BinaryIO, limit: int, end: float) -> "Got | str":
+    def _ask(
+        self, address: str, parts: SplitResult, target: BinaryIO, limit: int, watch: Watch
+    ) -> "Got | str":
         """Send one request; what came, or where it leads."""
-        idle = min(self._limits.idle_sec, max(0.1, end - time.monotonic()))
+        idle = self._limits.idle_sec
         timeout = dict.fromkeys(("connect", "read", "write", "pool"), idle)
         where = _ascii(parts)
         headers = [("Host", where.netloc), ("User-Agent", _AGENT), ("Accept-Encoding", "identity")]
         try:
             with (
-                self._pool(parts) as pool,
+                self._pool(parts, watch) as pool,
                 pool.stream("GET", str(where), headers=headers, extensions={"timeout": timeout}) as answer,
             ):
                 if answer.status in _REDIRECTS:
                     return _aim(answer, address)
                 _check_status(answer, address)
-                return _receive(answer, address, target, limit, end)
+                return _receive(answer, address, target, limit, watch)
         except httpcore.TimeoutException:
-            message = f"{address} was silent for {idle:.0f} s, or the time was over"
-            raise NotHad(AssetFault.SLOW, message) from None
+            raise NotHad(AssetFault.SLOW, f"{address} was silent for {idle:g} s") from None
         except (httpcore.ConnectError, httpcore.ProxyError) as error:
             if _proxy_of(parts):  # whatever it is, it is not the asset's
                 raise InfraError(Boundary.NETWORK, f"this machine's proxy does not serve: {error}") from None
@@ -158,37 +159,20 @@ class Downloader:
         except (httpcore.ProtocolError, httpcore.NetworkError, ValueError) as error:
             raise NotHad(AssetFault.UNREACHABLE, f"{address} cannot be downloaded: {error}") from None
 
-    def _pool(self, parts: SplitResult) -> httpcore.ConnectionPool:
+    def _pool(self, parts: SplitResult, watch: Watch) -> httpcore.ConnectionPool:
         tls = _trust() if parts.scheme == "https" else None
         via = _proxy_of(parts)
         if via:
             where = urlsplit(via)
             login = (unquote(where.username), unquote(where.password or "")) if where.username else None
-            return httpcore.HTTPProxy(via, ssl_context=tls, proxy_auth=login)
-        return httpcore.ConnectionPool(ssl_context=tls, network_backend=_Guarded(self._rules))
+            backend = WatchedBackend(watch, httpcore.SyncBackend().connect_tcp)
+            return httpcore.HTTPProxy(via, ssl_context=tls, proxy_auth=login, network_backend=backend)
+        return httpcore.ConnectionPool(
+            ssl_context=tls, network_backend=WatchedBackend(watch, self._connected)
+        )
 
-
-@cache
-def _trust() -> ssl.SSLContext:
-    """Whose certificates count; reading them takes a second."""
-    return httpx.create_ssl_context()
-
-
-class _Guarded(httpcore.NetworkBackend):
-    """Connects to checked addresses only: a name is looked up once, and what was checked is what is used."""
-
-    def __init__(self, rules: Egress) -> None:
-        self._rules = rules
-        self._inner = httpcore.SyncBackend()
-
-    def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
-    ) -> httpcore.NetworkStream:
+    def _connected(self, host: str, port: int, timeout: float | None) -> httpcore.NetworkStream:
+        """Connect to checked addresses only: a name is looked up once, and what was checked is what is used."""
         opened = self._rules.may_be_private(host, port)
         addresses = _addresses(host, port)
         hidden = [address for address in addresses if not is_public(ipaddress.ip_address(address))]
@@ -197,7 +181,7 @@ class _Guarded(httpcore.NetworkBackend):
         failure: httpcore.NetworkError | httpcore.TimeoutException | None = None
         for address in addresses:
             try:
-                stream = self._inner.connect_tcp(address, port, timeout, local_address, socket_options)
+                stream = httpcore.SyncBackend().connect_tcp(address, port, timeout)
             except (httpcore.NetworkError, httpcore.TimeoutException) as error:
                 failure = error
                 continue
@@ -207,6 +191,12 @@ class _Guarded(httpcore.NetworkBackend):
                 raise NotHad(AssetFault.ADDRESS, f"{host} is this machine")
             return stream
         raise failure or httpcore.ConnectError(f"{host} has no address")
+
+
+@cache
+def _trust() -> ssl.SSLContext:
+    """Whose certificates count; reading them takes a second."""
+    return httpx.create_ssl_context()
 
 
 def _addresses(host: str, port: int) -> list[str]:
@@ -251,7 +241,7 @@ def _check_status(answer: httpcore.Response, address: str) -> None:
         raise NotHad(AssetFault.SERVER, f"{address} cannot be had without a content encoding")
 
 
-def _receive(answer: httpcore.Response, address: str, target: BinaryIO, limit: int, end: float) -> Got:
+def _receive(answer: httpcore.Response, address: str, target: BinaryIO, limit: int, watch: Watch) -> Got:
     large = NotHad(AssetFault.TOO_LARGE, f"{address} has more than {limit:,} bytes")
     told = next((int(v) for n, v in answer.headers if n.lower() == b"content-length" and v.isdigit()), 0)
     if told > limit:
@@ -261,8 +251,7 @@ def _receive(answer: httpcore.Response, address: str, target: BinaryIO, limit: i
         size += len(chunk)
         if size > limit:
             raise large
-        if time.monotonic() > end:
-            raise NotHad(AssetFault.SLOW, f"{address} takes longer than its time limit")
+        watch.left()
         digest.update(chunk)
         target.write(chunk)
     if size < told:

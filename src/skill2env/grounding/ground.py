@@ -1,5 +1,6 @@
 """A contract's assets -> files of its task: downloaded or taken from the cache, checked, staged, remembered."""
 
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -9,7 +10,7 @@ from skill2env.create.host import Grounded
 from skill2env.grounding.cache import AssetCache, Kept
 from skill2env.grounding.download import Downloader, DownloadLimits
 from skill2env.grounding.faults import AssetFault, NotHad
-from skill2env.grounding.licences import MAX_TEXT_BYTES, judge
+from skill2env.grounding.licences import MAX_TEXT_BYTES, Ends, judge
 from skill2env.grounding.origins import undeclared
 from skill2env.hub.policy import LicencePolicy
 from skill2env.records import (
@@ -65,6 +66,8 @@ class Grounder:
     policy: LicencePolicy = field(default_factory=LicencePolicy)
     offline: bool = False
     """Only the cache is asked."""
+    stop: threading.Event = field(default_factory=threading.Event)
+    """Set by whoever wants downloads to end."""
     mend: Callable[[str], str] = _no_advice
     """Code of a finding -> one sentence for the author."""
 
@@ -80,7 +83,7 @@ class Grounder:
             The verdict with one gate, and what was staged; on a rejection nothing more is staged.
 
         Raises:
-            InfraError: boundary ``network`` or ``storage``.
+            InfraError: boundary ``network`` or ``storage``; also when `stop` is set while something is downloaded.
         """
         staged: list[StagedAsset] = []
         findings: list[Finding] = []
@@ -102,9 +105,10 @@ class Grounder:
         """Have, check and stage one asset."""
         wanted = asset.sha256 and SHA256_PREFIX + asset.sha256.removeprefix(SHA256_PREFIX)
         room = self.max_total_bytes - sum(item.size * len(item.asset.paths) for item in before)
-        text, notice = self._licence_text(asset, end)
-        licence = judge(asset, text, self.policy)
+        text, notice, text_at = self._licence_text(asset, end)
+        judge(asset, text, self.policy)  # before the file is asked for
         kept = self._had(asset.url, asset.revision, wanted, self.limits.max_bytes, end)
+        licence = judge(asset, text, self.policy, Ends(text_at, kept.address))
         if wanted and kept.sha256 != wanted:
             raise NotHad(AssetFault.DIGEST, f"{asset.url} has the digest {kept.sha256}, not {wanted}")
         if kept.size * len(asset.paths) > room:
@@ -127,13 +131,13 @@ class Grounder:
             notice=notice,
         )
 
-    def _licence_text(self, asset: Asset, end: float) -> tuple[bytes | None, str]:
-        """The text that proves the terms, and its digest."""
+    def _licence_text(self, asset: Asset, end: float) -> tuple[bytes | None, str, str]:
+        """The text that proves the terms, its digest, and where it was found in the end."""
         if not asset.licence_url:
-            return None, ""
+            return None, "", ""
         kept = self._had(asset.licence_url, asset.revision, "", MAX_TEXT_BYTES, end)
         with storage("reading", self.cache.root):
-            return self.cache.path(kept.sha256).read_bytes(), kept.sha256
+            return self.cache.path(kept.sha256).read_bytes(), kept.sha256, kept.address
 
     def _had(self, url: str, revision: str, sha256: str, limit: int, end: float) -> Kept:
         kept = self.cache.find(url, revision, sha256)
@@ -148,7 +152,7 @@ class Grounder:
         if left <= 0:
             raise NotHad(AssetFault.SLOW, f"{url}: the time for all assets of one task is over")
         limits = replace(self.limits, timeout_sec=min(self.limits.timeout_sec, left))
-        downloader = Downloader(self.rules, limits)
+        downloader = Downloader(self.rules, limits, self.stop)
         return self.cache.keep(url, revision, lambda stream: downloader.fetch(url, stream, max_bytes=limit))
 
     def _put(self, target: Path, data: bytes, asset: Asset) -> None:

@@ -1,5 +1,6 @@
 """Under which terms a public file may be used: what the author says, proved by a text on the file's own host."""
 
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -13,13 +14,24 @@ _FORGES = frozenset({"github.com", "raw.githubusercontent.com", "codeload.github
 """Hosts of one house, where the first two folders name whose files these are."""
 
 
-def judge(asset: Asset, text: bytes | None, policy: LicencePolicy) -> str:
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """Where two addresses led to in the end, after redirects."""
+
+    text: str
+    """The licence text; empty when there is none."""
+    file: str
+
+
+def judge(asset: Asset, text: bytes | None, policy: LicencePolicy, ends: Ends | None = None) -> str:
     """The expression under which an asset is used.
 
     Args:
         asset: as declared.
         text: what `Asset.licence_url` led to; None when there is none.
         policy: that of skills.
+        ends: None while only the declared addresses are known. A text has to speak for the file where both are
+            declared and where both are found: a redirect may lead to somebody else's.
 
     Raises:
         NotHad: with `AssetFault.LICENCE`.
@@ -28,7 +40,7 @@ def judge(asset: Asset, text: bytes | None, policy: LicencePolicy) -> str:
     if not declared:
         said = f"{asset.licence!r} is no SPDX expression" if asset.licence else "it names no licence"
         raise NotHad(AssetFault.LICENCE, f"{asset.url}: {said}")
-    evidence = LicenceEvidence.NONE
+    evidence, hint = LicenceEvidence.NONE, _UNPROVED
     if text is not None:
         found = recognise(text.decode("utf-8", "replace"))
         if found and found not in declared.replace("(", " ").replace(")", " ").split():
@@ -36,12 +48,15 @@ def judge(asset: Asset, text: bytes | None, policy: LicencePolicy) -> str:
                 AssetFault.LICENCE, f"{asset.licence_url} holds {found}, and the contract says {declared}"
             )
         if found and belongs(asset.licence_url, asset.url):
-            evidence = LicenceEvidence.REPOSITORY
+            if ends is None or belongs(ends.text, ends.file):
+                evidence = LicenceEvidence.REPOSITORY
+            else:
+                hint = f" In the end it lies at {ends.file[:200]} and its licence text at {ends.text[:200]}."
     licence = Licence(spdx=declared, evidence=evidence, where=asset.licence_url)
     decision = decide(licence, policy)  # pyright: ignore[reportArgumentType]  # frozen records can be hashed
     if not decision.allowed:
-        hint = "" if evidence is not LicenceEvidence.NONE else _UNPROVED
-        raise NotHad(AssetFault.LICENCE, f"{asset.url}: {decision.reason}{hint}")
+        shown = "" if evidence is not LicenceEvidence.NONE else hint
+        raise NotHad(AssetFault.LICENCE, f"{asset.url}: {decision.reason}{shown}")
     return decision.chosen or declared
 
 

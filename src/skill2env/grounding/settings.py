@@ -1,5 +1,6 @@
 """A grounder from the settings of a run."""
 
+import threading
 from pathlib import Path
 
 from skill2env.config import AssetConfig
@@ -13,7 +14,9 @@ from skill2env.store.folders import cache_home
 from skill2env.verify.rules import rule_of
 
 
-def make_grounder(config: AssetConfig, *, policy: LicencePolicy, notices: Path) -> Grounder:
+def make_grounder(
+    config: AssetConfig, *, policy: LicencePolicy, notices: Path, stop: threading.Event
+) -> Grounder:
     """What puts public files into the tasks of a run.
 
     Raises:
@@ -35,6 +38,7 @@ def make_grounder(config: AssetConfig, *, policy: LicencePolicy, notices: Path) 
         max_total_bytes=config.max_total_mb * 2**20,
         policy=policy,
         offline=not config.download,
+        stop=stop,
         mend=lambda code: rule_of(code).mend,
     )
 

@@ -214,7 +214,8 @@ class BuiltinAgent(BaseAgent):
 
         def affords(session: Session, upcoming: int) -> bool:
             unbilled = (lost.usage for lost in model.lost)
-            return price.total((*session.requests, *unbilled, TokenUsage(upcoming, longest))) <= limit
+            dearest = TokenUsage(upcoming, longest, written=upcoming)
+            return price.total((*session.requests, *unbilled, dearest)) <= limit
 
         return affords
 

@@ -41,6 +41,8 @@ _PROVIDER_ENDS = frozenset(
 """A provider's failures that trying again does not mend."""
 _LAYER = frozenset({"IndexError", "APIResponseValidationError"})
 """What model libraries raise on replies without choices; Harbor takes it for an honest zero."""
+_TOO_LONG = frozenset({"OutputTokenExceededError", "ContextWindowExceededError"})
+"""A model that writes on until it is cut off, again and again, or talks itself out of what it can read."""
 _DECLINED = frozenset({"AgentSafetyRefusalError", "ContentPolicyViolationError"})
 
 
@@ -49,7 +51,7 @@ class Failed:
     """Whose failure ended a session."""
 
     whose: str
-    """``provider``, ``machine``, ``time``, ``declined`` or ``agent``."""
+    """``provider``, ``machine``, ``time``, ``declined``, ``length``, ``window`` or ``agent``."""
     message: str
     transient: bool
     """Whether trying again can help."""
@@ -160,6 +162,10 @@ def _failed(outcome: TrialOutcome, metadata: dict[str, Any]) -> Failed | None:
         return Failed("time", told, transient=False)
     if failure.type in _PROVIDER_ENDS:
         return Failed("provider", told, transient=False)
+    if failure.type in _TOO_LONG:
+        # The very first request: nothing that any author could do about it.
+        unread = failure.type == "ContextWindowExceededError" and metadata.get("turns") == 0
+        return Failed("window" if unread else "length", told, transient=False)
     policy = ERROR_POLICIES.get(failure.type)
     if failure.type in _LAYER or (policy is not None and policy.should_retry and not policy.has_valid_reward):
         return Failed("provider", told, transient=True)

@@ -6,7 +6,7 @@ cover task.toml and none of our other files.
 """
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -101,8 +101,22 @@ def strip_metadata(text: str) -> str:
     return dump_config(config)
 
 
-def change_provenance(text: str, *, base_image: str, freeze_digest: str, gates: Sequence[GateResult]) -> str:
+def change_provenance(
+    text: str,
+    *,
+    base_image: str,
+    freeze_digest: str,
+    gates: Sequence[GateResult],
+    kept: Collection[str] = (),
+) -> str:
     """A finished task.toml after its base was exchanged; one without provenance of ours is returned as it is.
+
+    Args:
+        text: as it was.
+        base_image: what runs now.
+        freeze_digest: as it is now.
+        gates: what the gates say now.
+        kept: gates that looked at the task before its seal and have nothing to do with the base; what they said stays.
 
     Raises:
         ValueError: the text is not a valid task.toml.
@@ -111,7 +125,12 @@ def change_provenance(text: str, *, base_image: str, freeze_digest: str, gates: 
     ours = config.metadata.get(METADATA_KEY)
     if not ours:
         return text
-    changes = {"base_image": base_image, "freeze_digest": freeze_digest, "gates": _gate_facts(gates)}
+    said = [gate for gate in ours.get("gates", ()) if isinstance(gate, dict) and gate.get("gate") in kept]
+    changes = {
+        "base_image": base_image,
+        "freeze_digest": freeze_digest,
+        "gates": [*said, *_gate_facts(gates)],
+    }
     config.metadata = {**config.metadata, METADATA_KEY: {**ours, **changes}}
     return dump_config(config)
 

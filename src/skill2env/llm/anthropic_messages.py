@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import anthropic
@@ -18,12 +19,12 @@ _FINISH = {
     "refusal": Finish.REFUSAL,
 }
 
-
+_CACHED = {"cache_control": {"type": "ephemeral"}}
 _DELTAS = {"text_delta": "text", "input_json_delta": "partial_json", "thinking_delta": "thinking"}
 
 
 class AnthropicMessages(Endpoint):
-    """A `ChatModel` over messages. The standing part of the dialogue is marked for the endpoint's cache."""
+    """A `ChatModel` over messages. Rules and dialogue so far are marked for the endpoint's cache."""
 
     def __init__(self, settings: ModelSettings, key: str) -> None:
         self._client = AsyncAnthropic(**client_options(settings, key, anthropic.Timeout))
@@ -46,8 +47,10 @@ class AnthropicMessages(Endpoint):
             "max_tokens": settings.max_output_tokens,
             "messages": list(_messages(turn for turn in turns if turn.role is not Role.SYSTEM)),
         }
+        if request["messages"]:
+            request["messages"][-1]["content"][-1] |= _CACHED
         if system:
-            request["system"] = [{"type": "text", "text": system, "cache_control": {"type": "ephemeral"}}]
+            request["system"] = [{"type": "text", "text": system} | _CACHED]
         if tools:
             request["tools"] = [
                 {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
@@ -55,6 +58,8 @@ class AnthropicMessages(Endpoint):
             ]
         if settings.temperature is not None:
             request["temperature"] = settings.temperature
+        if settings.reasoning_effort:
+            request["output_config"] = {"effort": settings.reasoning_effort}
         return request
 
 
@@ -111,7 +116,7 @@ async def _collect(stream: AsyncIterator[Any], began: Began) -> Completion:
                 calls[event.index][2] += event.delta.partial_json
         elif event.type == "message_delta":
             finish = event.delta.stop_reason or finish
-            usage = TokenUsage(usage.input, event.usage.output_tokens or usage.output, usage.cached)
+            usage = replace(usage, output=event.usage.output_tokens or usage.output)
         elif event.type == "message_stop":
             closed = True
     if not finish:
@@ -145,4 +150,5 @@ def _checked(text: str, calls: tuple[ToolCall, ...], finish: str, usage: TokenUs
 def _usage(usage: Any) -> TokenUsage:
     read = usage.cache_read_input_tokens or 0
     written = usage.cache_creation_input_tokens or 0
-    return TokenUsage((usage.input_tokens or 0) + read + written, usage.output_tokens or 0, read)
+    given = (usage.input_tokens or 0) + read + written
+    return TokenUsage(given, usage.output_tokens or 0, read, written)

@@ -61,9 +61,16 @@ class TokenUsage:
     """Hidden reasoning included, where the endpoint counts it."""
     cached: int = 0
     """Input tokens that came from the endpoint's cache."""
+    written: int = 0
+    """Input tokens that the endpoint has put into its cache, where that costs extra."""
 
     def __add__(self, other: "TokenUsage") -> "TokenUsage":
-        return TokenUsage(self.input + other.input, self.output + other.output, self.cached + other.cached)
+        return TokenUsage(
+            self.input + other.input,
+            self.output + other.output,
+            self.cached + other.cached,
+            self.written + other.written,
+        )
 
 
 class Finish(StrEnum):

@@ -70,6 +70,8 @@ _CONTEXT = (
     "maximum context",
     "prompt is too long",
     "too many tokens",
+    "exceed_context_size",
+    "context size",
     "input is too long",
 )
 _POLICY = ("content_policy", "content policy", "content_filter", "content management policy", "safety")
@@ -140,7 +142,9 @@ class Began:
             self._lost.append(Lost(TokenUsage(self._sent(), written)))
             return
         output = max(written, self.usage.output)
-        self._lost.append(Lost(TokenUsage(self.usage.input, output, self.usage.cached), counted=True))
+        self._lost.append(
+            Lost(TokenUsage(self.usage.input, output, self.usage.cached, self.usage.written), counted=True)
+        )
 
 
 def _lose(began: Began | None, *, cut: bool = False) -> None:

@@ -196,7 +196,9 @@ class AgentLoop:
             factor = 1.0 if lost.counted else self._compactor.factor
             used = lost.usage
             session.bill(
-                TokenUsage(math.ceil(used.input * factor), math.ceil(used.output * factor), used.cached),
+                TokenUsage(
+                    math.ceil(used.input * factor), math.ceil(used.output * factor), used.cached, used.written
+                ),
                 estimated=True,
             )
 

@@ -20,7 +20,9 @@ from skill2env.llm.dialogue import TokenUsage
 
 _TABLE = "model_prices_and_context_window_backup.json"
 _LONG = re.compile(r"input_cost_per_token_above_(\d+)k_tokens")
+_KEYS = frozenset({"input", "output", "cached", "written", "context_tokens"})
 _LONG_KEYS = frozenset({"long_from", "long_input", "long_output"})
+_LONG_MORE = frozenset({"long_cached", "long_written"})
 DEFAULT_CONTEXT_TOKENS = 128_000
 """Assumed for models that no table knows."""
 
@@ -33,6 +35,8 @@ class Price:
     output: float
     cached: float | None = None
     """Input tokens from the endpoint's cache; None when they cost as much as the others."""
+    written: float | None = None
+    """Input tokens that go into the endpoint's cache; None when they cost as much as the others."""
     context_tokens: int = 0
     """0 when unknown."""
     long: "tuple[tuple[int, Price], ...]" = ()
@@ -56,9 +60,11 @@ class Price:
 
     def _exact(self, usage: TokenUsage) -> float:
         cached = self.cached if self.cached is not None else self.input
-        fresh = max(0, usage.input - usage.cached)
+        written = self.written if self.written is not None else self.input
+        fresh = max(0, usage.input - usage.cached - usage.written)
         # Dollars per million tokens are micro-dollars per token.
-        return fresh * self.input + usage.cached * cached + usage.output * self.output
+        kept = usage.cached * cached + usage.written * written
+        return fresh * self.input + kept + usage.output * self.output
 
 
 class PriceTable:
@@ -91,10 +97,12 @@ class PriceTable:
 
     @classmethod
     def load(cls, path: Path) -> "PriceTable":
-        """Read one's own table: ``[NAME]`` with ``input``, ``output`` and, if wanted, ``cached``, ``context_tokens``.
+        """Read one's own table.
+
+        Each ``[NAME]`` has ``input`` and ``output``, and if wanted ``cached``, ``written`` and ``context_tokens``.
 
         Requests of more than ``long_from`` input tokens may have prices of their own: ``long_input``, ``long_output``,
-        and ``long_cached`` if wanted.
+        and ``long_cached``, ``long_written`` if wanted.
 
         Raises:
             UserError: the file cannot be read or holds something else.
@@ -112,9 +120,9 @@ def _own_price(path: Path, name: str, entry: Any) -> Price:
     if not isinstance(entry, dict):
         raise UserError(f"{path}: {name} is no table", hint=hint)
     given = cast("dict[str, Any]", entry)
-    unknown = given.keys() - {"input", "output", "cached", "context_tokens", "long_cached", *_LONG_KEYS}
+    unknown = given.keys() - (_KEYS | _LONG_KEYS | _LONG_MORE)
     missing = {"input", "output"} - given.keys()
-    if given.keys() & {"long_cached", *_LONG_KEYS}:
+    if given.keys() & (_LONG_KEYS | _LONG_MORE):
         missing |= _LONG_KEYS - given.keys()
     if unknown or missing:
         raise UserError(
@@ -127,10 +135,17 @@ def _own_price(path: Path, name: str, entry: Any) -> Price:
         numbers[key] = value
     longer = ()
     if "long_from" in numbers:
-        price = Price(numbers["long_input"], numbers["long_output"], numbers.get("long_cached"))
+        price = Price(
+            numbers["long_input"],
+            numbers["long_output"],
+            numbers.get("long_cached"),
+            numbers.get("long_written"),
+        )
         longer = ((int(numbers["long_from"]), price),)
     window = int(numbers.get("context_tokens", 0))
-    return Price(numbers["input"], numbers["output"], numbers.get("cached"), window, longer)
+    return Price(
+        numbers["input"], numbers["output"], numbers.get("cached"), numbers.get("written"), window, longer
+    )
 
 
 @cache
@@ -159,10 +174,12 @@ def _known_price(entry: Any) -> Price | None:
     if not {"input_cost_per_token", "output_cost_per_token"} <= numbers.keys():
         return None
     cached = numbers.get("cache_read_input_token_cost")
+    written = numbers.get("cache_creation_input_token_cost")
     return Price(
         numbers["input_cost_per_token"] * 1e6,
         numbers["output_cost_per_token"] * 1e6,
         None if cached is None else cached * 1e6,
+        None if written is None else written * 1e6,
         int(numbers.get("max_input_tokens", 0)),
         _known_long(numbers),
     )
@@ -178,8 +195,13 @@ def _known_long(numbers: Mapping[str, float]) -> tuple[tuple[int, Price], ...]:
             value = numbers.get(f"{kind}_above_{above}k_tokens", numbers.get(kind))
             return None if value is None else value * 1e6
 
-        given, written = per_million("input_cost_per_token"), per_million("output_cost_per_token")
+        given, said = per_million("input_cost_per_token"), per_million("output_cost_per_token")
         assert given is not None
-        assert written is not None
-        found[int(thousands) * 1000] = Price(given, written, per_million("cache_read_input_token_cost"))
+        assert said is not None
+        found[int(thousands) * 1000] = Price(
+            given,
+            said,
+            per_million("cache_read_input_token_cost"),
+            per_million("cache_creation_input_token_cost"),
+        )
     return tuple(sorted(found.items()))

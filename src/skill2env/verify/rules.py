@@ -125,6 +125,7 @@ _STATIC = (
     Rule("injection-topic", Reason.INJECTION, W, W, "Make sure that the text is data of the task and orders nobody to cheat."),
     Rule("secret", Reason.SECRET, E, E, "Remove the credential and revoke it."),
     Rule("secret-fixture", Reason.SECRET, W, W, "Make sure that it is invented, and say so in it."),
+    Rule("archive-unreadable", Reason.SECRET, W, W, "Make it an archive that can be read without a password, or leave it out: nobody has searched it for keys."),
     Rule("instruction-solves", Reason.SOLUTION_GIVEN, E, E, "Say what is wanted, not the commands that make it."),
     Rule("instruction-hints", Reason.SOLUTION_GIVEN, W, W, "Say what is wanted, not the commands that make it."),
     Rule("solution-reads-tests", Reason.SOLUTION_GIVEN, E, E, "Compute the result from what the agent is given."),

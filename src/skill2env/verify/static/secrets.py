@@ -11,9 +11,12 @@ from collections.abc import Iterator
 from math import log2
 
 from skill2env.verify.gate import GateContext, Hit, Report, Subject
-from skill2env.verify.reading import decode, read_file, walk
+from skill2env.verify.reading import read_file, walk
+from skill2env.verify.static.world import FILE_LIMIT, texts_of
 
 _LIMIT = 2 * 1024 * 1024
+"""Longer texts are not searched; characters."""
+_HITS = 20
 _LEAST_ENTROPY = 3.0
 """Bits a character; below it a string is a dummy (``xxxxxxxx``, ``12345678``)."""
 _FORMS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
@@ -47,16 +50,19 @@ _DUMMY = re.compile(
 
 
 def check(subject: Subject, context: GateContext) -> Report:  # noqa: ARG001
-    """Look into every text of the task."""
+    """Look into every text of the task, also within archives; what cannot be opened there is named."""
     world: set[str] = set()
     found: list[tuple[str, str, str, int]] = []
+    closed: list[tuple[str, str]] = []
     for path, _ in walk(subject.task_dir):
-        text = decode(read_file(subject.task_dir / path, _LIMIT))
-        for kind, secret, line in secrets_of(text) if text else ():
-            found.append((path, kind, secret, line))
-            if path.startswith("environment/") and not path.endswith("Dockerfile"):
-                world.add(secret)
-    return Report([_hit(*item, in_world=item[2] in world) for item in found])
+        data = read_file(subject.task_dir / path, FILE_LIMIT)
+        for shown in texts_of(path, data, closed) if data else ():
+            for kind, secret, line in secrets_of(shown.text) if len(shown.text) <= _LIMIT else ():
+                found.append((shown.path, kind, secret, line))
+                if path.startswith("environment/") and not path.endswith("Dockerfile"):
+                    world.add(secret)
+    unread = [Hit("archive-unreadable", problem, where) for where, problem in closed[:_HITS]]
+    return Report([*(_hit(*item, in_world=item[2] in world) for item in found), *unread])
 
 
 def secrets_of(text: str) -> Iterator[tuple[str, str, int]]:

@@ -1,24 +1,16 @@
 """What the agent is shown: the instruction, and the files that its image is made from."""
 
-import bz2
-import gzip
-import io
-import lzma
 import re
-import tarfile
-import zipfile
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
 
+from skill2env.packed import members
 from skill2env.verify.gate import Subject
 from skill2env.verify.reading import decode, read_file, read_text, walk
 
 FILE_LIMIT = 8 * 1024 * 1024
 """Longer files are not read, and count as opaque; bytes."""
 TOTAL_LIMIT = 64 * 1024 * 1024
-_MEMBER_LIMIT = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +32,7 @@ class World:
     paths: tuple[str, ...]
     """Relative paths of the files of environment/."""
     opaque: tuple[str, ...] = field(default=())
-    """Files that hold more than can be read here."""
+    """Files that hold more than can be read here, and members of archives (behind ``!``)."""
 
     @property
     def everything(self) -> str:
@@ -74,78 +66,38 @@ def world_of(subject: Subject) -> World:
         if total > TOTAL_LIMIT:
             opaque.append(path)
             continue
-        shown = list(_texts(f"environment/{path}", data))
+        closed: list[tuple[str, str]] = []
+        shown = list(texts_of(f"environment/{path}", data, closed))
+        opaque += [inner for inner, _ in closed]
         texts += shown
         if not shown and data:
             opaque.append(path)
     return World(instruction, tuple(texts), tuple(paths), tuple(opaque))
 
 
-def _texts(path: str, data: bytes, depth: int = 0) -> Iterator[Shown]:
+def texts_of(path: str, data: bytes, closed: list[tuple[str, str]], depth: int = 0) -> Iterator[Shown]:
+    """The texts of one file.
+
+    Args:
+        path: of the task.
+        data: the file.
+        closed: receives (path, why) of what in it cannot be read.
+        depth: of archives within archives.
+    """
     text = decode(data)
     if text is not None:
         if text:
             yield Shown(path, text)
         return
-    for name, member in members(path, data) if depth < 2 else ():
-        yield from _texts(f"{path}!{name}", member, depth + 1)
+    for member in members(path, data) if depth < 2 else ():
+        inner = f"{path}!{member.name}"
+        if member.problem:
+            closed.append((inner, member.problem))
+        yield from texts_of(inner, member.data, closed, depth + 1)
     if depth == 0 and data[:16] == b"SQLite format 3\0":
         yield Shown(path, data.decode("utf-8", errors="replace"))
     elif b"\0" not in data[:1024]:  # another encoding
         yield Shown(path, data.decode("latin-1"))
-
-
-def members(path: str, data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Name and content of what an archive or a compressed file holds; bounded, and nothing for other data."""
-    try:
-        if zipfile.is_zipfile(io.BytesIO(data)):
-            with zipfile.ZipFile(io.BytesIO(data)) as archive:
-                for item in archive.infolist()[:_MEMBER_LIMIT]:
-                    if not item.is_dir() and item.file_size <= FILE_LIMIT:
-                        yield item.filename, archive.read(item)
-            return
-        plain = _inflated(data)
-        if plain is not None:
-            name = PurePosixPath(path).stem
-            try:
-                yield from _tar(plain)
-            except tarfile.TarError:
-                yield name, plain
-        elif data[257:262] == b"ustar":
-            yield from _tar(data)
-    except (
-        OSError,
-        EOFError,
-        ValueError,
-        RuntimeError,
-        zlib.error,
-        lzma.LZMAError,
-        zipfile.BadZipFile,
-        tarfile.TarError,
-    ):
-        return
-
-
-def _tar(data: bytes) -> Iterator[tuple[str, bytes]]:
-    with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
-        for number, item in enumerate(archive):
-            stream = archive.extractfile(item) if item.isfile() and item.size <= FILE_LIMIT else None
-            if stream is not None:
-                yield item.name, stream.read(FILE_LIMIT)
-            if number >= _MEMBER_LIMIT:
-                return
-
-
-def _inflated(data: bytes) -> bytes | None:
-    """At most `FILE_LIMIT` bytes of what gzip, bzip2 or xz hold; None for other data."""
-    if data[:2] == b"\x1f\x8b":
-        with gzip.open(io.BytesIO(data)) as stream:
-            return stream.read(FILE_LIMIT)
-    if data[:3] == b"BZh":
-        return bz2.BZ2Decompressor().decompress(data, FILE_LIMIT)
-    if data[:6] == b"\xfd7zXZ\0":
-        return lzma.LZMADecompressor().decompress(data, FILE_LIMIT)
-    return None
 
 
 def words_of(text: str) -> set[str]:
