@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -52,3 +53,18 @@ def test_entry_points(monkeypatch: pytest.MonkeyPatch) -> None:
     assert make_author("outside", settings).identity == ScriptedAuthor(label="from outside").identity
     assert given == [settings]
     assert "outside" in names()
+
+
+def test_a_missing_key_is_told_before_any_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "")
+    with pytest.raises(UserError, match="OPENAI_API_KEY is not set") as caught:
+        make_author("harbor:terminus-2", AuthorSettings(model="openai/m"))
+    assert "--api-base" in caught.value.hint
+    make_author("harbor:terminus-2", AuthorSettings(model="elsewhere/m"))
+    make_author("harbor:terminus-2", AuthorSettings(model="openai/m", options={"api_key": "k" * 20}))
+    make_author("harbor:codex", AuthorSettings(model="openai/m"))  # it may have a login of its own
+    assert os.environ["OPENAI_API_KEY"] == ""
+    make_author("harbor:terminus-2", AuthorSettings(model="openai/m", api_base="http://127.0.0.1:9/v1"))
+    assert os.environ["OPENAI_API_KEY"] == "none", (
+        "libraries want one, and a server of one's own asks for none"
+    )

@@ -76,7 +76,7 @@ class Handler(BaseHTTPRequestHandler):
     def drip(self, path: str) -> None:
         """Fifty bytes a second, of the headers or of the file."""
         if path != "/drip-head":
-            self.head(200, length=100_000)
+            self.head(200, length=100_000 if path == "/endless" else 1000)
         for letter in DRIPS[path]:
             self.wfile.write(bytes([letter]))
             time.sleep(0.02)

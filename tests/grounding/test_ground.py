@@ -1,4 +1,5 @@
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -262,7 +263,14 @@ def test_a_licence_speaks_for_where_redirects_lead_too(web: Any, grounder: Groun
 def test_a_stopped_download_leaves_nothing(web: Any, grounder: Grounder, task: Path) -> None:
     stop = threading.Event()
     stopped = replace(grounder, stop=stop, limits=replace(grounder.limits, timeout_sec=600))
-    timer = threading.Timer(0.5, stop.set)
+
+    def stop_amid() -> None:
+        while "/drip" not in web.asked:
+            time.sleep(0.02)
+        time.sleep(0.2)
+        stop.set()
+
+    timer = threading.Thread(target=stop_amid, daemon=True)
     timer.start()
     with pytest.raises(InfraError, match="was stopped"):
         stopped.ground(task, contract(table(web, url=web.url("/drip"))), skill())

@@ -15,7 +15,7 @@ from skill2env.authors.registry import HARBOR_PREFIX, AuthorSettings
 from skill2env.errors import UserError
 from skill2env.harbor.sandboxes import SandboxChoice, choose_sandbox
 from skill2env.llm.prices import PriceTable
-from skill2env.llm.settings import check_address, model_settings, read_key
+from skill2env.llm.settings import NO_KEY, check_address, model_settings, read_key
 from skill2env.llm.throttle import throttle_of
 from skill2env.records import digest_bytes
 from skill2env.sandbox.base_store import recipe_digest
@@ -34,6 +34,8 @@ _ON_THE_HOST: dict[str, dict[str, Any]] = {
     "computer-1": {},
 }
 """Agents of Harbor's that call their model from the host, with options under which they end and write true bytes."""
+_KEY_OF = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
+"""Provider, as it stands before the name of a model -> where its library looks for the key."""
 _CREDENTIAL = re.compile(r"(?i)(?:^|_)(?:api_?key|key|token|secret|password|passwd|credentials?|auth)(?:$|_)")
 _SHORTEST_KEY = 8
 _SILENT = frozenset({"api_base", "key_variable", "prices", "attempts", "stall_sec", "stream", "at_once"})
@@ -81,6 +83,7 @@ def make_harbor_agent(name: str, settings: AuthorSettings) -> AgentAuthor:
     known = agent_names()
     if ":" not in wanted and wanted not in known:
         raise UserError(f"Harbor knows no agent {wanted!r}", hint=f"there are: {', '.join(known)}")
+    _need_key(wanted, settings)
     if wanted in _ON_THE_HOST:
         base = {"api_base": settings.api_base} if settings.api_base else {}
         options = {**_ON_THE_HOST[wanted], **base, **settings.options}
@@ -88,6 +91,26 @@ def make_harbor_agent(name: str, settings: AuthorSettings) -> AgentAuthor:
     prebuilt = {"skip_install": True} if settings.agent_dockerfile else {}
     made = _author(name, wanted, settings.model, settings, {**prebuilt, **settings.options})
     return replace(made, base_url=settings.api_base, sandbox=cache(lambda: _with_agent(settings)))
+
+
+def _need_key(agent: str, settings: AuthorSettings) -> None:
+    """See that there is a key where one is needed, before a session is lost to its absence.
+
+    Model libraries do not start without a key, also for a server of one's own that asks for none.
+
+    Raises:
+        UserError: an agent that calls a public endpoint from this process has none.
+    """
+    variable = _KEY_OF.get(settings.model.partition("/")[0], "")
+    if not variable or os.environ.get(variable, "").strip() or credentials_in({}, settings.options):
+        return
+    if settings.api_base:
+        os.environ[variable] = NO_KEY
+    elif agent in _ON_THE_HOST:
+        raise UserError(
+            f"no key for {settings.model}: {variable} is not set",
+            hint=f"set {variable}, or give the address of a server of your own with --api-base",
+        )
 
 
 def credentials_in(environment: Mapping[str, str], options: Mapping[str, Any]) -> dict[str, str]:

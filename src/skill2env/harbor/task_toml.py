@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from harbor.models.task.config import (
     AgentConfig,
@@ -125,7 +125,8 @@ def change_provenance(
     ours = config.metadata.get(METADATA_KEY)
     if not ours:
         return text
-    said = [gate for gate in ours.get("gates", ()) if isinstance(gate, dict) and gate.get("gate") in kept]
+    before = [cast("dict[str, Any]", gate) for gate in ours.get("gates", ()) if isinstance(gate, dict)]
+    said = [gate for gate in before if gate.get("gate") in kept]
     changes = {
         "base_image": base_image,
         "freeze_digest": freeze_digest,

@@ -2,6 +2,8 @@
 
 import base64
 import codecs
+import io
+import zipfile
 from collections.abc import Callable
 
 import pytest
@@ -108,6 +110,23 @@ def test_secret_of_the_world_is_a_warning(found: Found) -> None:
     token = "glpat-" + "Zq7Lw2Xc9Vb4Nm6Kj3Hg"
     codes = found(secrets, {"environment/log.txt": token, "tests/grade.py": f"T = '{token}'\n"})
     assert codes == ["secret-fixture", "secret-fixture"]
+
+
+def test_archives_are_searched_and_what_cannot_be_opened_is_named(found: Found) -> None:
+    def pack(token: str) -> bytearray:
+        stream = io.BytesIO()
+        with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("first.txt", "nothing of note " * 50)
+            archive.writestr("second.txt", f"token: {token}")
+        return bytearray(stream.getvalue())
+
+    token, dummy = "glpat-" + "Zq7Lw2Xc9Vb4Nm6Kj3Hg", "glpat-" + "example-example-exam"
+    assert found(secrets, {"tests/pack.zip": bytes(pack(token))}) == ["secret"]
+    assert found(secrets, {"tests/pack.zip": bytes(pack(dummy))}) == []
+    for hidden, codes in ((token, ["secret", "archive-unreadable"]), (dummy, ["archive-unreadable"])):
+        data = pack(hidden)
+        data[50] ^= 0xFF  # within the first member
+        assert found(secrets, {"tests/pack.zip": bytes(data)}) == codes
 
 
 RUBRIC = "# Rubric\n\n## Must-do\n- {}\n\n## Must-avoid\n- {}\n\n## Best-practice\n- Count the crates.\n"
