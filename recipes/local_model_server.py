@@ -33,7 +33,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("packages", type=Path, metavar="PACKAGES", help="folder with the unpacked wheels")
     parser.add_argument("--context", type=int, default=8192, help="tokens that the model can read")
-    parser.add_argument("--threads", type=int, default=2, help="of the model")
+    parser.add_argument("--threads", type=int, default=1, help="of the model")
     parser.add_argument("command", nargs="+", metavar="COMMAND", help="what to run, after --")
     arguments = parser.parse_args()
     try:
@@ -81,10 +81,8 @@ def start(packages: Path, context: int, threads: int) -> tuple[Any, str]:
     params.hostnames, params.port = ["127.0.0.1"], port
     params.n_ctx, params.n_parallel = context, 1
     for use in (params.cpuparams, params.cpuparams_batch):
-        use.n_threads, use.poll = (
-            threads,
-            0,
-        )  # threads that wait by spinning are slow on a machine that is shared
+        use.n_threads = threads
+        use.poll = 0  # threads that wait by spinning crawl where others compute
     params.use_jinja = True  # tool calls
     params.offline, params.ui, params.verbosity = True, False, 1
     server: Any = xllamacpp.Server(params)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]

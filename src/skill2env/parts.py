@@ -45,7 +45,6 @@ class Parts:
         self._progress = progress
         self._cancelled = cancelled
         self._lock = threading.RLock()
-        self._used_trials = False
 
     @cached_property
     def bases(self) -> dict[str, str]:
@@ -99,7 +98,6 @@ class Parts:
 
         config = self._config
         with self._lock:
-            self._used_trials = True
             return GateContext(
                 sandbox=self.sandbox,
                 evidence=self._evidence,
@@ -143,10 +141,7 @@ class Parts:
         return ""
 
     def cancel(self, wait: Callable[[], object]) -> None:
-        """Stop running trials, and let none begin while `wait` waits for whoever ran them."""
-        if not self._used_trials:
-            wait()
-            return
+        """Stop running trials, an author's as well, and let none begin while `wait` waits for whoever ran them."""
         from skill2env.harbor.running import halted
 
         with halted():

@@ -1,6 +1,8 @@
 """From a skill to an accepted task by way of a real agent, with a scripted model behind a socket."""
 
 import json
+import signal
+import time
 from itertools import batched
 from pathlib import Path
 from typing import Any
@@ -133,6 +135,23 @@ def test_a_dialogue_that_does_not_fit(shell: Any, reply: int, code: int) -> None
     told = json.loads(ended.stdout)
     (row,) = told["reasons"]
     assert (row["status"], row["reason"]) == [("skipped", "author_gave_up"), ("infra", "provider")][code == 3]
+
+
+@pytest.mark.parametrize("phase", [Phase.PLAN, Phase.CONTRACT])
+def test_an_interrupt_does_not_wait_for_a_session(shell: Any, phase: Phase) -> None:
+    """Also for the first one, before any check has run."""
+    skill = load_skill(shell.folder / "skills" / "cafe")
+    faults = {phase: (ScriptedFault(kind=Fault.HANG, times=99),)}
+    with scripted_server(demo_script(skill, faults=faults)) as server:
+        process = shell.start(*arguments(shell, server))
+        end = time.monotonic() + 120
+        while not any(seen.fault is Fault.HANG for seen in server.requests):
+            assert process.poll() is None
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)  # a request may be open for three minutes
+    assert process.returncode == 130, out + err
 
 
 def test_terminus_2_unchanged(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
