@@ -10,7 +10,7 @@ export LITELLM_LOCAL_MODEL_COST_MAP := true
 unexport VIRTUAL_ENV
 
 BIN := .venv/bin
-SOURCES := src tests scripts benchmarks
+SOURCES := src tests scripts benchmarks recipes
 # Worker processes of the test run. Sandboxes are processes too, so two per machine is a good start.
 JOBS ?= 2
 
