@@ -284,6 +284,23 @@ def test_a_secret_is_never_quoted(tmp_path: Path) -> None:
     assert SECRET[:8] not in screening.model_dump_json()
 
 
+@pytest.mark.parametrize("thing", ["JIRA_KEY", "ISSUE_KEY", "CACHE_KEY", "PRIMARY_KEY"])
+def test_a_key_that_is_a_name_is_no_credential(thing: str, tmp_path: Path) -> None:
+    lines = f'```bash\n{thing}=$(jq -r .issue metadata.json)\nBRANCH="${{{thing}}}/1"\nexport {thing}\n```\n'
+    assert not flags(write(tmp_path, Planted(body=f"{METHOD}\n{lines}")), "needs-account")
+
+
+@pytest.mark.parametrize(
+    "thing", ["JIRA_API_KEY", "JIRA_TOKEN", "JIRA_API_TOKEN", "OPENAI_KEY", "ISSUES_KEY"]
+)
+def test_a_key_of_an_account_is_one(thing: str, tmp_path: Path) -> None:
+    lines = f'```bash\nexport {thing}="$1"\ncurl -H "Key: ${{{thing}}}" http://localhost/\n```\n'
+    planted = Planted("Posts daily totals. Use at night.", f"{METHOD}\n{lines}")
+    (flag,) = flags(write(tmp_path, planted), "needs-account")
+    assert (flag.verdict, flag.score) == (REVIEW, 2.0)
+    assert thing in flag.excerpt
+
+
 def test_the_same_twice_and_without_texts(tmp_path: Path) -> None:
     planted = CASES["needs-account"][1]
     first = write(tmp_path / "one", planted)
