@@ -14,7 +14,7 @@ from skill2env.domains import LEAST_WORDS, DomainClassifier, features, load_clas
 from skill2env.ingest import load_skill
 from skill2env.records import Domain, meaning
 
-MOST_BYTES = 300_000
+MOST_BYTES = 400_000
 CASES = {
     Domain.SOFTWARE: (
         "pytest-helper",

@@ -26,6 +26,8 @@ BIAS = "(bias)"
 """The line of the weights file that holds what counts without any word."""
 SCALE = 100.0
 """Weights in the file are whole numbers of this many to one."""
+_SHORT = 3
+"""Words of so many letters are no plurals."""
 _SIGNS = bytes(byte if chr(byte) in f"{string.ascii_lowercase}+#" else 0x20 for byte in range(256))
 
 
@@ -55,21 +57,32 @@ def features(name: str, description: str, body: str) -> dict[str, float]:
     return {word: 1 + math.log(count) for word, count in _counted(name, description, body).items()}
 
 
-def _counted(name: str, description: str, body: str) -> Counter[str]:
-    counts: Counter[str] = Counter(_words(body[:BODY_CHARS]))
+def _counted(name: str, description: str, body: str) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for run, count in Counter(_runs(body[:BODY_CHARS])).items():
+        if word := _word(run):
+            counts[word] = counts.get(word, 0) + count
     for text, weight in ((name, NAME_WEIGHT), (description, DESCRIPTION_WEIGHT)):
-        words = _words(text)
+        words = [word for run in _runs(text) if (word := _word(run))]
         for word in words:
-            counts[word] += weight
+            counts[word] = counts.get(word, 0) + weight
         for one, other in pairwise(words):
-            counts[f"{one} {other}"] += weight
+            pair = f"{one} {other}"
+            counts[pair] = counts.get(pair, 0) + weight
     return counts
 
 
-def _words(text: str) -> list[str]:
-    """Runs of at least two letters, ``+`` and ``#`` that begin with a letter, in lower case."""
-    runs = text.lower().encode("ascii", "replace").translate(_SIGNS).decode().split()
-    return [word for run in runs if len(word := run.lstrip("+#")) > 1]
+def _runs(text: str) -> list[str]:
+    """Runs of letters, ``+`` and ``#``, in lower case."""
+    return text.lower().encode("ascii", "replace").translate(_SIGNS).decode().split()
+
+
+def _word(run: str) -> str:
+    """What begins with a letter, without the s of a plural; empty for a single letter."""
+    word = run.lstrip("+#")
+    if len(word) > _SHORT and word[-1] == "s" and word[-2] not in "sui":
+        return word[:-1]
+    return word if len(word) > 1 else ""
 
 
 class DomainClassifier:

@@ -1,7 +1,7 @@
 """Screening and domains on real skills that two readers labelled. The figures themselves: docs/hub-rules.md.
 
 Rules and weights were tuned on ``train``; of ``heldout`` no text and no error was looked at. Screening was measured on
-it once, domains three times, as the training labels were widened. The floors lie a little under what was
+it once, domains four times, as the training labels were widened. The floors lie a little under what was
 measured, so that a change that costs precision or recall is seen.
 """
 
@@ -40,8 +40,8 @@ FLOORS = {
     },
 }
 """Least precision and recall."""
-LEAST_F1 = {"heldout": 0.75, "heldout, sure": 0.81}
-LEAST_RIGHT = {"heldout": 0.78, "heldout, either domain": 0.90}
+LEAST_F1 = {"heldout": 0.77, "heldout, sure": 0.81}
+LEAST_RIGHT = {"heldout": 0.80, "heldout, either domain": 0.91}
 
 
 @pytest.fixture(scope="module")

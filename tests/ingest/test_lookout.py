@@ -1,6 +1,7 @@
 """What looks quickly never hides what a slow look would find."""
 
 import re
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -34,6 +35,16 @@ def test_words_that_cannot_stand_there_are_left_out() -> None:
     assert lookout.possible(tokens("the aptitude of many gpus")) == {"gpu", "~~"}
     assert lookout.possible(tokens("rapid")) == {"api key", "~~"}
     assert lookout.possible(tokens("")) == {"~~"}
+
+
+def test_a_look_costs_no_more_when_much_was_seen_before() -> None:
+    lookout = Lookout(["gpu", "api key"])
+    lookout.possible(frozenset(b"gpu%d" % number for number in range(100_000)))
+    few = tokens("one of many gpus")
+    begun = time.process_time()
+    for _ in range(2_000):
+        lookout.possible(few)
+    assert time.process_time() - begun < 1.0
 
 
 @settings(max_examples=300, deadline=None)

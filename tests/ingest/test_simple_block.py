@@ -12,7 +12,7 @@ PIECES = st.sampled_from([
     "name", "key", "a", "b c", ": ", ":", " ", "  ", "- ", "#", " #", "[", "]", ", ", '"', "'", "{", "}", "|", ">-",
     "true", ": a\n  b", "yes", "null", "~", "1.0", "1.2.3", "2026-01-01", "\n", "\n  ", "\n  ",
     ": >-\n  ", ": |\n  ", ": >\n ", "\n- ", "\t", "&x", "*x", "!t", "?", "%", "@",
-    "é", "\\n", "---", "...",
+    "é", "\\n", "---", "...", '\\"', "''", ': "a \\"b\\" c', ": 'it''s", "\n\n", "x ", "\nk: v",
 ])  # fmt: skip
 
 
@@ -142,6 +142,23 @@ def test_common_blocks_are_read_quickly() -> None:
         {"tags": "list", "metadata": "map", "allowed-tools": "list"},
         set(),
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        'name: "say \\"hi\\" and \\\\ too"',
+        "name: 'it''s'",
+        "name: x\n\n\nother: y\n",
+        "name: a line \n  that goes on \nother: y ",
+        "about: |\n  one\n\nother: y",
+    ],
+)
+def test_quotes_and_blanks_are_read_quickly(block: str) -> None:
+    simple = read_simple(block)
+    assert simple is not None
+    expected = by_the_parser(block, pytest.MonkeyPatch())
+    assert expected == Block(simple.values, not_text=simple.not_text, multi_line=simple.multi_line)
 
 
 @pytest.mark.parametrize(

@@ -53,26 +53,28 @@ class Lookout:
             self._words.setdefault(_fragment(word), []).append(word)
         self._always = frozenset(self._words.pop(b"", ()))
         self._told: dict[bytes, frozenset[str]] = {}
-        self._silent: set[bytes] = set()
-        """Tokens that no word has a part of; most."""
+        """Token -> the words that it has a part of; tokens without any are left out, and most have none."""
+        self._known: set[bytes] = set()
 
     def possible(self, found: frozenset[bytes]) -> frozenset[str]:
         """The words that a text with these tokens may hold; the others it does not."""
-        if len(self._told) + len(self._silent) > _MOST_TOKENS:
+        if len(self._known) > _MOST_TOKENS:
             self._told.clear()
-            self._silent.clear()
-        words = set(self._always)
-        lively = found - self._silent
-        self._learn(lively - self._told.keys())
-        return frozenset(words.union(*(self._told[token] for token in lively - self._silent)))
+            self._known.clear()
+        fresh = found - self._known
+        if fresh:
+            self._learn(fresh)
+        told = self._told
+        # Not by the keys of a dict: a set that takes part with them goes through all of these, and they grow.
+        return self._always.union(*[told[token] for token in found if token in told])
 
     def _learn(self, fresh: frozenset[bytes]) -> None:
         """Find out which words have a part in common with new tokens; few do, so all are looked at together first."""
         together = b" ".join(fresh)
         parts = [part for part in self._words if part in together]
-        for token in fresh:
-            words = frozenset(word for part in parts if part in token for word in self._words[part])
-            if words:
-                self._told[token] = words
-            else:
-                self._silent.add(token)
+        for part in parts:
+            words = frozenset(self._words[part])
+            for token in fresh:
+                if part in token:
+                    self._told[token] = self._told.get(token, frozenset()) | words
+        self._known |= fresh

@@ -14,9 +14,10 @@ _MAX_CHARS = 20_000
 _MAX_DEPTH = 8
 _KEY = r"([A-Za-z][A-Za-z0-9_-]{0,60})"
 _TEXT = r"[A-Za-z(/](?:[^:#]|:(?! |$)|(?<! )#)*"
-_QUOTED = r"\"([^\"\\]*)\"|'([^']*)'"
+_QUOTED = r"\"((?:[^\"\\]|\\[\"\\])*)\"|'((?:[^']|'')*)'"
 _COUNTED = r"[0-9]{1,4}-?[a-z]*[ -][A-Za-z](?:[^:#]|:(?! |$)|(?<! )#)*"
 """Text that begins with a number of things, such as ``3-clause BSD``, and is no number or date."""
+_ESCAPE = re.compile(r"\\([\"\\])")
 _VERSION = r"[0-9]+\.[0-9]+\.[0-9]+"
 _TOP = re.compile(
     rf"{_KEY}:(?: +(?:({_TEXT}|{_VERSION}|{_COUNTED})|{_QUOTED}|\[([^\[\]{{}}#:\"'&*!|>%@`?]*)\]|([|>]-?)))?"
@@ -67,6 +68,11 @@ def _read(lines: list[str], *, ended: bool) -> Simple:
     multi_line: set[str] = set()
     at = 0
     while at < len(lines):
+        if not lines[at]:
+            at += 1
+            if _block(lines, at):  # the value before goes on behind the empty line
+                raise _Doubt
+            continue
         match = _TOP.fullmatch(lines[at])
         at += 1
         if match is None:
@@ -87,12 +93,12 @@ def _read(lines: list[str], *, ended: bool) -> Simple:
             values[key], not_text[key] = _nested(below)
         else:
             values[key] = _scalar(plain, double, single)
-            if plain is not None and (plain in _TRUTHS or plain.lower() in _WORDS_1_1):
+            if plain is not None and (values[key] in _TRUTHS or values[key].lower() in _WORDS_1_1):
                 not_text[key] = "bool"
             more = _block(lines, at) if plain is not None else []
             if more:
                 at += len(more)
-                values[key] = " ".join([plain or "", *map(_continued, more)])
+                values[key] = " ".join([(plain or "").rstrip(" "), *map(_continued, more)])
                 not_text.pop(key, None)
                 multi_line.add(key)
     if not values:
@@ -180,9 +186,12 @@ def _entries(lines: list[str], indent: int, *, items: bool = False) -> Iterator[
 
 
 def _scalar(plain: str | None, double: str | None, single: str | None) -> str:
+    if double is not None:
+        return _ESCAPE.sub(r"\1", double)
     if plain is None:
-        return double if double is not None else single or ""
-    if plain.lower() == "null" or plain[-1] in " :":
+        return (single or "").replace("''", "'")
+    plain = plain.rstrip(" ")
+    if plain.lower() == "null" or plain[-1] == ":":
         raise _Doubt
     return plain
 
