@@ -9,9 +9,10 @@ representative that it is near to, or becomes one. So every member is near to it
 representatives are near to each other. With single links, A could stand for C only because both resemble B.
 """
 
+import hashlib
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -73,12 +74,13 @@ class Cluster:
 
 
 def cluster(
-    documents: Sequence[Document], *, threshold: float = DEFAULT_THRESHOLD, size: int = DEFAULT_SIZE
+    documents: Iterable[Document], *, threshold: float = DEFAULT_THRESHOLD, size: int = DEFAULT_SIZE
 ) -> tuple[Cluster, ...]:
     """Group copies and near-copies; the result does not depend on the order of `documents`.
 
     Args:
-        documents: with distinct keys. 100,000 skills take about a minute and some 1.5 GB beside the texts.
+        documents: with distinct keys; read once, one after the other, so that a generator need not hold all texts.
+            100,000 skills take about a minute and some 1.5 GB.
         threshold: least Jaccard measure of near-copies, in (0,1].
         size: words in a shingle.
 
@@ -90,22 +92,22 @@ def cluster(
     """
     if not 0 < threshold <= 1:
         raise ValueError(f"a threshold lies in (0,1], not {threshold}")
-    ordered = sorted(documents, key=lambda item: (item.rank, item.key))
-    if len({item.key for item in ordered}) != len(ordered):
+    ordered, sets = _read(documents, size)
+    if len({key for _, key, _ in ordered}) != len(ordered):
         raise ValueError("two documents have the same key")
-    texts, first = _distinct([item.text for item in ordered])
-    join = Join([number_shingles(text, size) for text in texts], threshold)
+    places = {text: place for place, text in enumerate(dict.fromkeys(text for _, _, text in ordered))}
+    join = Join([sets[text] for text in places], threshold)
     stars = dict(_stars(join))
     members: dict[int, list[Member]] = {}
     representatives: dict[int, str] = {}
-    for document, text in zip(ordered, first, strict=True):
-        star, jaccard = stars[text]
+    for _, key, text in ordered:
+        star, jaccard = stars[places[text]]
         if star not in representatives:
-            representatives[star] = document.key
+            representatives[star] = key
             members[star] = []
         else:
             likeness = Likeness.EXACT if jaccard == 1 else Likeness.NEAR
-            members[star].append(Member(document.key, likeness, jaccard))
+            members[star].append(Member(key, likeness, jaccard))
     return tuple(Cluster(key, tuple(members[star])) for star, key in representatives.items())
 
 
@@ -125,11 +127,22 @@ def near_pairs(
         join.add(item)
 
 
-def _distinct(texts: list[str]) -> tuple[list[str], list[int]]:
-    """The distinct texts in order of appearance, and for each text its place among them."""
-    places: dict[str, int] = {}
-    return_places = [places.setdefault(text, len(places)) for text in texts]
-    return list(places), return_places
+def _read(documents: Iterable[Document], size: int) -> tuple[list[tuple[Rank, str, int]], list[Numbers]]:
+    """Rank, key and place of the text of each document, best first; and the shingles of each distinct text.
+
+    No text is kept: those of 100,000 skills take as much memory as their shingles.
+    """
+    places: dict[bytes, int] = {}
+    found: list[tuple[Rank, str, int]] = []
+    sets: list[Numbers] = []
+    for document in documents:
+        text = hashlib.sha256(document.text.encode("utf-8", "surrogatepass")).digest()
+        if text not in places:
+            places[text] = len(sets)
+            sets.append(number_shingles(document.text, size))
+        found.append((document.rank, document.key, places[text]))
+    found.sort(key=lambda item: item[:2])
+    return found, sets
 
 
 def _stars(join: "Join") -> Iterator[tuple[int, tuple[int, float]]]:

@@ -131,14 +131,14 @@ class Scanner:
             return False
         self.progress(Event(EventKind.PHASE, "copies"))
         texts = self.index.database.rows("SELECT digest, description, body FROM skills ORDER BY digest")
-        documents = [
+        documents = (
             Document(
                 row["digest"],
                 row["body"] if row["body"].strip() else row["description"],
                 ranks[row["digest"]],
             )
             for row in texts
-        ]
+        )
         rows: list[tuple[str, str, float, str]] = []
         for group in cluster(documents):
             rows.append((group.representative, "", 1.0, group.representative))
