@@ -77,6 +77,7 @@ def _runs(text: str) -> list[str]:
     return text.lower().encode("ascii", "replace").translate(_SIGNS).decode().split()
 
 
+@functools.lru_cache(maxsize=1 << 16)
 def _word(run: str) -> str:
     """What begins with a letter, without the s of a plural; empty for a single letter."""
     word = run.lstrip("+#")

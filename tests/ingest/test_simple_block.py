@@ -12,7 +12,7 @@ PIECES = st.sampled_from([
     "name", "key", "a", "b c", ": ", ":", " ", "  ", "- ", "#", " #", "[", "]", ", ", '"', "'", "{", "}", "|", ">-",
     "true", ": a\n  b", "yes", "null", "~", "1.0", "1.2.3", "2026-01-01", "\n", "\n  ", "\n  ",
     ": >-\n  ", ": |\n  ", ": >\n ", "\n- ", "\t", "&x", "*x", "!t", "?", "%", "@",
-    "é", "\\n", "---", "...", '\\"', "''", ': "a \\"b\\" c', ": 'it''s", "\n\n", "x ", "\nk: v",
+    "é", "\\n", "---", "...", '\\"', "''", ': "a \\"b\\" c', ": 'it''s", ': "one\n  two', "\n\n", "x ", "\nk: v",
 ])  # fmt: skip
 
 
@@ -150,6 +150,9 @@ def test_common_blocks_are_read_quickly() -> None:
         'name: "say \\"hi\\" and \\\\ too"',
         "name: 'it''s'",
         "name: x\n\n\nother: y\n",
+        'about: "goes on \n  here: # and\n    \\"there\\""\nother: y',
+        "about: 'it''s\n  ''long'' '\nother: y",
+        "about: 'one\n\n\n  two\n\n  '\nother: y",
         "name: a line \n  that goes on \nother: y ",
         "about: |\n  one\n\nother: y",
     ],

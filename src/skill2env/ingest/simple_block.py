@@ -2,7 +2,7 @@
 
 Only forms whose meaning is beyond doubt: ``key: text`` with printable characters and distinct keys; lists of words, as
 ``[a, b]`` or one ``- item`` a line; ``key: text`` below a key or an item, a few levels deep; block scalars of one even
-paragraph; plain text that goes on in indented lines. A test compares it with the parser.
+paragraph; plain or quoted text that goes on in indented lines. A test compares it with the parser.
 """
 
 import re
@@ -22,6 +22,7 @@ _VERSION = r"[0-9]+\.[0-9]+\.[0-9]+"
 _TOP = re.compile(
     rf"{_KEY}:(?: +(?:({_TEXT}|{_VERSION}|{_COUNTED})|{_QUOTED}|\[([^\[\]{{}}#:\"'&*!|>%@`?]*)\]|([|>]-?)))?"
 )
+_QUOTE = re.compile(rf"{_KEY}: +[\"']")
 _LINE = re.compile(r"( +)(\S(?:.*\S)?)")
 _BELOW = re.compile(rf"( +){_KEY}: +(?:({_TEXT}|[0-9][\w.-]*)|{_QUOTED})")
 _ITEM = re.compile(rf"( *)- +(?:({_TEXT}|[0-9][\w.-]*)|{_QUOTED})")
@@ -76,7 +77,9 @@ def _read(lines: list[str], *, ended: bool) -> Simple:
         match = _TOP.fullmatch(lines[at])
         at += 1
         if match is None:
-            raise _Doubt
+            match, more = _long_quote(lines, at - 1)
+            at += more
+            multi_line.add(match[1])
         key, plain, double, single, flow, style = match.groups()
         if key in values or key.lower() in _OWN_WORDS:
             raise _Doubt
@@ -104,6 +107,26 @@ def _read(lines: list[str], *, ended: bool) -> Simple:
     if not values:
         raise _Doubt
     return Simple(values, not_text, multi_line)
+
+
+def _long_quote(lines: list[str], at: int) -> tuple[re.Match[str], int]:
+    """A quoted text that goes on in indented lines, joined as YAML joins them; and how many these are."""
+    if not _QUOTE.match(lines[at]):
+        raise _Doubt
+    joined, empty = lines[at].rstrip(" "), 0
+    for count, line in enumerate(lines[at + 1 :], 1):
+        part = line.strip(" ")
+        if not part:
+            empty += 1
+            continue
+        if line[0] != " ":
+            break
+        joined += "\n" * empty + part if empty else f" {part}"
+        empty = 0
+        match = _TOP.fullmatch(joined)
+        if match:
+            return match, count
+    raise _Doubt
 
 
 def _block(lines: list[str], at: int) -> list[str]:
