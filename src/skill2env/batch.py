@@ -118,7 +118,8 @@ def _run_stages(batch: Batch) -> Exception | None:
         if scope is Scope.BATCH:
             for stage in chain:
                 batch.progress(Event(EventKind.PHASE, stage.title))
-                stage.run(batch, None)
+                with batch.spent.on(stage.name):
+                    stage.run(batch, None)
         else:
             bug = _fan_out(batch, chain, batch.elements(scope)) or bug
     return bug
@@ -173,7 +174,8 @@ def _run_chain(batch: Batch, chain: Sequence[Stage], element: Any) -> None:
             break
         batch.progress(Event(EventKind.STEP, element.label, stage.name))
         try:
-            stage.run(batch, element)
+            with batch.spent.on(stage.name):
+                stage.run(batch, element)
         except Cancelled:
             raise
         except Skill2EnvError:

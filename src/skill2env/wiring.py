@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from skill2env import __version__
-from skill2env.authors.protocol import Allowance, Author, Limit, identity_for
+from skill2env.authors.protocol import Allowance, Author, Limit, identity_for, seconds_of
 from skill2env.config import RunConfig
 from skill2env.create import SessionNote, create_prompt_digest
 from skill2env.errors import Boundary, BudgetReached, InfraError, UserError
@@ -30,6 +30,7 @@ from skill2env.records import (
     Usage,
     digest_of,
 )
+from skill2env.spent import Spent
 from skill2env.store import report
 from skill2env.store.files import check_writable, storage
 from skill2env.store.folders import cache_home
@@ -60,6 +61,8 @@ class Batch:
     cancelled: threading.Event = field(default_factory=threading.Event)
     money: threading.Condition = field(default_factory=threading.Condition)
     """Held while money is set aside; told when a session is settled."""
+    spent: Spent = field(default_factory=Spent)
+    """Where the time of this run goes."""
     parts: Parts = field(init=False)
 
     def __post_init__(self) -> None:
@@ -75,7 +78,9 @@ class Batch:
         self.parts.cancel(wait)
 
     def end(self, status: str) -> None:
-        """Note how the run ended."""
+        """Note how the run ended, and where its time went."""
+        parts = {f"author/{what}": sec for what, sec in seconds_of(self.author).items()}
+        self.ledger.set_spent(self.run, {**self.spent.seconds, **parts})
         self.ledger.end_run(self.run, status)
 
     def advise(self, sentence: str) -> None:

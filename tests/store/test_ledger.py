@@ -146,7 +146,10 @@ def test_attempts_reasons_and_gates(ledger: Ledger) -> None:
         run, attempt("d", AttemptStatus.PUBLISHED), dataset=Path("out"), folder="d", digest="x"
     )
     assert report.unfinished(ledger, run) == 1
+    ledger.set_spent(run, {"verify": 2.5, "author/draft": 1.0004})
+    ledger.set_spent(run, {"verify": 3.5, "author/draft": 1.0004})
     summary = report.summary(ledger, run)
+    assert summary["seconds"] == {"author/draft": 1.0, "verify": 3.5, "gate/nop": 1.0}
     assert summary["counts"] == {"published": 2, "rejected": 2, "skipped": 0, "infra": 0}
     assert [s["status"] for s in summary["skills"]] == ["planned", "skipped"]
 

@@ -223,6 +223,20 @@ class HoldsKeys(Protocol):
         ...
 
 
+@runtime_checkable
+class KeepsTime(Protocol):
+    """An author that knows what its own work took."""
+
+    def seconds(self) -> Mapping[str, float]:
+        """Part of its work -> wall seconds so far, of all sessions together."""
+        ...
+
+
+def seconds_of(author: Author) -> Mapping[str, float]:
+    """Where the time of `author` went; empty for those that do not say."""
+    return author.seconds() if isinstance(author, KeepsTime) else {}
+
+
 def keys_of(author: Author) -> Mapping[str, str]:
     """Credentials that `author` was given; empty for authors without any."""
     return author.keys() if isinstance(author, HoldsKeys) else {}

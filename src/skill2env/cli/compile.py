@@ -153,10 +153,11 @@ def _print_estimate(paths: list[Path], run: Path, settings: "RunConfig", *, as_j
 
 def _print(outcome: "BatchOutcome") -> None:
     from skill2env.batch import BatchStatus
-    from skill2env.cli.summary import print_reasons, print_spend
+    from skill2env.cli.summary import print_reasons, print_seconds, print_spend
 
     print_reasons(outcome.reasons)
     print_spend(outcome.spend)
+    print_seconds(outcome.summary.get("seconds", {}))
     for sentence in outcome.advice:
         print(sentence)
     if outcome.dataset is not None and outcome.dataset.version:

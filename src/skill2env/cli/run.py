@@ -63,7 +63,7 @@ def _row(folder: "RunFolder") -> dict[str, Any]:
 @app.command()
 def show(folder: Folder, as_json: AsJson = False) -> None:
     """Show where every skill and task of a run stands, why, and what it cost."""
-    from skill2env.cli.summary import print_reasons, print_spend
+    from skill2env.cli.summary import print_reasons, print_seconds, print_spend
     from skill2env.store import report
     from skill2env.store.ledger import Ledger
     from skill2env.store.run_folder import RunFolder
@@ -86,6 +86,7 @@ def show(folder: Folder, as_json: AsJson = False) -> None:
         print()
         print_reasons(report.reasons(ledger, latest))
         print_spend(report.spend(ledger))
+        print_seconds(report.seconds(ledger, latest))
     for attempt in attempts:
         if attempt.detail:
             print(f"{attempt.task_name}: {attempt.detail}")

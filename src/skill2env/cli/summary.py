@@ -1,6 +1,6 @@
 """How a batch ended: the reasons table and the bill as `compile` and `run show` print them, and the exit code."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from skill2env.batch import BatchStatus
 from skill2env.cli.output import ExitCode, dollars, print_table
@@ -8,6 +8,8 @@ from skill2env.errors import Boundary
 from skill2env.records import Reason, SkipReason, meanings
 from skill2env.store.report import ReasonRow, Spend
 
+LEAST_SECONDS = 0.05
+"""Parts that took less are not printed."""
 EXIT_CODES = {
     BatchStatus.FINISHED: ExitCode.OK,
     BatchStatus.PENDING: ExitCode.INFRA,
@@ -35,6 +37,17 @@ def meaning_of(row: ReasonRow) -> str:
             return meanings(SkipReason).get(row.reason, "")
         case _:
             return meanings(Boundary).get(row.reason, "")
+
+
+def print_seconds(seconds: Mapping[str, float]) -> None:
+    """Print where the time went: stages, then the parts of the author's work and the gates, longest first."""
+    if not seconds:
+        return
+    stages = {what: sec for what, sec in seconds.items() if "/" not in what}
+    parts = sorted(((what, sec) for what, sec in seconds.items() if "/" in what), key=lambda item: -item[1])
+    print("seconds of all workers: " + ", ".join(f"{what} {sec:.1f}" for what, sec in stages.items()))
+    if told := [f"{what} {sec:.1f}" for what, sec in parts if sec >= LEAST_SECONDS]:
+        print("within them: " + ", ".join(told))
 
 
 def print_spend(spend: Spend) -> None:

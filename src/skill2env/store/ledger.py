@@ -105,6 +105,14 @@ class Ledger(Database):
                 (status, run),
             )
 
+    def set_spent(self, run: int, seconds: Mapping[str, float]) -> None:
+        """Note where the time of a run went, for people: name -> wall seconds of all workers together."""
+        with self.transaction() as db:
+            db.execute("DELETE FROM spent WHERE run = ?", (run,))
+            db.executemany(
+                "INSERT INTO spent VALUES (?, ?, ?)", [(run, what, sec) for what, sec in seconds.items()]
+            )
+
     def set_skills(self, run: int, skills: Sequence[SkillRow]) -> None:
         """Note how each skill of a run was planned, in canonical order."""
         with self.transaction() as db:

@@ -122,6 +122,21 @@ def spend(ledger: Ledger, subject: str = "") -> Spend:
     return Spend(**row)
 
 
+def seconds(ledger: Ledger, run: int) -> dict[str, float]:
+    """Where the time of a run went: wall seconds of all workers together by stage, ``author/PART`` and ``gate/NAME``.
+
+    Parts and gates lie within ``plan``, ``create`` and ``verify``. A run that was killed has no stages; gates
+    are those that its verdicts rest on, whichever run asked them.
+    """
+    found = ledger.query("SELECT what, seconds FROM spent WHERE run = ? ORDER BY what", (run,))
+    gates = ledger.query(
+        "SELECT 'gate/' || g.gate AS what, sum(g.seconds) AS seconds FROM items i JOIN gate_runs g"
+        " ON g.attempt_key = i.attempt_key WHERE i.run = ? GROUP BY g.gate ORDER BY min(g.position)",
+        (run,),
+    )
+    return {row["what"]: round(row["seconds"], 3) for row in (*found, *gates)}
+
+
 def summary(ledger: Ledger, run: int) -> dict[str, Any]:
     """Everything a script wants to know about a run, as plain data."""
     listed = attempts(ledger, run)
@@ -140,5 +155,6 @@ def summary(ledger: Ledger, run: int) -> dict[str, Any]:
             " ORDER BY position",
             (run,),
         ),
+        "seconds": seconds(ledger, run),
         "spend": {name: getattr(cost, name) for name in Spend.__slots__},
     }

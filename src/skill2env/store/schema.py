@@ -131,7 +131,16 @@ ALTER TABLE sessions ADD COLUMN hosts TEXT NOT NULL DEFAULT '[]';  -- JSON list:
 ALTER TABLE sessions ADD COLUMN estimated INTEGER NOT NULL DEFAULT 0;  -- 1: some tokens were estimated
 """
 
-MIGRATIONS: tuple[str, ...] = (_RUNS_TO_FREEZES, _PUBLICATIONS, _RESERVATIONS, _HOSTS)
+_SPENT = """
+CREATE TABLE spent (
+    run INTEGER NOT NULL REFERENCES runs (id),
+    what TEXT NOT NULL,              -- a stage, or author/PART
+    seconds REAL NOT NULL,           -- wall time of all workers together
+    PRIMARY KEY (run, what)
+) STRICT;
+"""
+
+MIGRATIONS: tuple[str, ...] = (_RUNS_TO_FREEZES, _PUBLICATIONS, _RESERVATIONS, _HOSTS, _SPENT)
 """Scripts that lead from each version to the next."""
 
 

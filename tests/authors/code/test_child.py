@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from skill2env.authors.code import bench
+from skill2env.authors.code.templates import warm
 
 PROJECT = {
     "tool.py": """
@@ -64,17 +65,26 @@ def ask(tmp_path: Path) -> Any:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(dedent(text))
     tools.mkdir()
-    for name in ("child.py", "tagged_values.py"):
+    for name in ("child.py", "tagged_values.py", "warm.py"):
         (tools / name).write_text(bench.helper_text(name))
 
-    def run(*cases: dict[str, Any]) -> list[Any]:
+    def run(*cases: dict[str, Any], skip: str = "") -> list[Any]:
         numbered = [
             {"id": str(number), "kind": "function", "args": [], **case} for number, case in enumerate(cases)
         ]
         reader, writer = os.pipe()
+        (tmp_path / "skip").write_text(skip)
         done = subprocess.run(
-            [sys.executable, "-B", str(tools / "child.py"), str(root), str(tmp_path / "work"), str(writer)],
-            input=json.dumps(numbered).encode(),
+            [
+                sys.executable,
+                "-B",
+                str(tools / "child.py"),
+                root,
+                tmp_path / "work",
+                str(writer),
+                tmp_path / "skip",
+            ],
+            input=json.dumps({"cases": numbered, "preload": ["json"]}).encode(),
             pass_fds=(writer,),
             timeout=60,
             capture_output=True,
@@ -139,3 +149,30 @@ def test_commands(ask: Any) -> None:
     given = {"$": "file", "name": "in.txt", "text": "you", "as": "str"}
     case = {"kind": "command", "file": "script.py", "argv": [given]}
     assert ask(case) == [{"exit": 4, "files": {"out.txt": "hi you"}, "stdout": "2\n"}]
+
+
+def test_cases_that_nobody_needs_are_not_run(ask: Any) -> None:
+    assert ask(call("double", 1), call("double", 2), call("plus", 1, file="pack/inner.py"), skip="1\n2") == [
+        {"value": 2},
+        None,
+        None,
+    ]
+
+
+def test_compiled_code_is_that_of_the_files(tmp_path: Path) -> None:
+    for name, text in PROJECT.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(dedent(text))
+    (tmp_path / "wrong.py").write_text("def (")
+    made = warm.Compiled(tmp_path)
+    for name in ("script.py", "pack/inner.py", "wrong.py", "gone.py"):
+        made.add(name)
+    known = {name for name in PROJECT if made.code(tmp_path / name) is not None}
+    assert known == {"pack/__init__.py", "pack/inner.py", "pack/base.py", "script.py", "helper.py"}
+    assert made.code(tmp_path / "wrong.py") is None
+
+
+def test_libraries_that_are_missing_are_left_to_the_code(capsys: pytest.CaptureFixture[str]) -> None:
+    warm.preload(["json", "no_such_module_here", "os.path"])
+    assert capsys.readouterr().out == ""
+    assert "no_such_module_here" not in sys.modules

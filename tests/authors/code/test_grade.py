@@ -58,10 +58,62 @@ def test_interface_of_untrusted_files(tmp_path: Path, text: str, same: bool) -> 
     assert grade.same_interface(tmp_path, {"gone.py": {"f": []}}) is False
 
 
+VALUES: dict[str, Any] = {**SPEC, "expected": {key: {"value": key} for key in "abcdek"}}
+
+
+def told(key: str, value: Any = None) -> bytes:
+    return json.dumps({"id": key, "outcome": {"value": key if value is None else value}}).encode()
+
+
+def watched(folder: Path, *lines: bytes) -> grade.Watch:
+    watch = grade.Watch(VALUES, folder / "skip")
+    for line in lines:
+        watch.take(line)
+    return watch
+
+
 @given(st.binary(max_size=200))
 def test_garbage_is_no_answer(data: bytes) -> None:
-    good = json.dumps({"id": "x", "outcome": {"value": 1}}).encode()
-    assert grade.read_answers(good + b"\n" + data)["x"] == {"value": 1}
+    assert watched(Path("nowhere"), told("a"), *data.splitlines()).right == {"a"}
+
+
+def test_the_first_answer_of_a_case_counts(tmp_path: Path) -> None:
+    lines = [
+        told("a"),
+        told("a", 2),
+        b"[1]",
+        b'{"outcome": 3}',
+        b'{"id": [], "outcome": 3}',
+        told("b", 1),
+        told("b"),
+    ]
+    assert watched(tmp_path, *lines).right == {"a"}
+
+
+def test_what_must_stay_is_let_go_once_no_part_can_be_right(tmp_path: Path) -> None:
+    first = watched(tmp_path, told("a"), told("c", "wrong"), told("k", "wrong"))
+    assert first.is_open
+    assert not (tmp_path / "skip").exists()
+    second = watched(tmp_path, told("c", "wrong"), told("d", "wrong"))
+    assert not second.is_open
+    assert (tmp_path / "skip").read_text().split() == ["k"]
+    second.take(told("e"))
+    assert second.right == {"e"}
+
+
+@given(st.lists(st.integers(1, 40), max_size=8))
+def test_answers_come_in_pieces(sizes: list[int]) -> None:
+    data = b"\n".join([told("a"), told("b", "wrong"), told("k")])
+    watch = grade.Watch(VALUES, Path("nowhere"))
+    reader, writer = os.pipe()
+    for size in sizes:
+        os.write(writer, data[:size])
+        data = data[size:]
+    os.write(writer, data)
+    os.close(writer)
+    grade.drain(reader, watch)
+    os.close(reader)
+    assert watch.right == {"a", "k"}
 
 
 @pytest.mark.parametrize(
@@ -82,11 +134,6 @@ def test_garbage_is_no_answer(data: bytes) -> None:
 def test_malformed_outcomes_are_wrong(answer: Any) -> None:
     assert not grade.is_right(answer, {"value": {"$": "float", "v": "1.0"}})
     assert not grade.is_right(answer, {"value": {"$": "dict", "v": [["a", 1]]}})
-
-
-def test_the_first_answer_of_a_case_counts() -> None:
-    lines = b'{"id": "x", "outcome": 1}\n{"id": "x", "outcome": 2}\n[1]\n{"outcome": 3}\n'
-    assert grade.read_answers(lines) == {"x": 1}
 
 
 def test_only_plain_files_are_taken(tmp_path: Path) -> None:

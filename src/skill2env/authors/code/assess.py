@@ -13,6 +13,7 @@ from skill2env.authors.code.bench import Bench, ask
 from skill2env.authors.code.cases import Case
 from skill2env.authors.code.faults.catalog import Kind
 from skill2env.authors.code.faults.sites import Site, find_sites
+from skill2env.authors.code.preload import preload
 from skill2env.authors.code.understand import Project
 from skill2env.records import digest_of
 
@@ -57,7 +58,7 @@ def assess(bench: Bench, project: Project, behaviour: Behaviour) -> list[Viable]
     for site, ids in _promising(project, behaviour):
         by_key[site.key] = site
         trees.append({"id": site.key, "texts": {site.file: _changed(project, site)}, "cases": ids})
-    found = compare(bench, behaviour, trees) if trees else {}
+    found = compare(bench, project, behaviour, trees) if trees else {}
     viable: list[Viable] = []
     for tree in trees:
         words = found.get(tree["id"], {})
@@ -67,14 +68,22 @@ def assess(bench: Bench, project: Project, behaviour: Behaviour) -> list[Viable]
 
 
 def compare(
-    bench: Bench, behaviour: Behaviour, trees: Sequence[Mapping[str, Any]], *, full: bool = False
+    bench: Bench,
+    project: Project,
+    behaviour: Behaviour,
+    trees: Sequence[Mapping[str, Any]],
+    *,
+    full: bool = False,
 ) -> dict[str, dict[str, Any]]:
     """Cases of each changed tree that differ from the original: a word each, or with `full` the whole outcome."""
-    used = sorted({i for tree in trees for i in (tree["cases"] or behaviour.cases)})
+    used = sorted(
+        {i for tree in trees for i in (behaviour.cases if tree["cases"] is None else tree["cases"])}
+    )
     job = {
         "mode": "compare", "root": ROOT, "full": full, "trees": list(trees),
         "cases": [behaviour.cases[i].to_json() for i in used],
         "expected": {i: behaviour.outcomes[i] for i in used},
+        "preload": preload(project, [behaviour.cases[i].file for i in used]),
     }  # fmt: skip
     answer = ask(bench, job)
     return {key: value for key, value in answer.items() if isinstance(value, dict)}
@@ -82,15 +91,17 @@ def compare(
 
 def compare_cases(
     bench: Bench,
+    project: Project,
     cases: Mapping[str, Case],
     expected: Mapping[str, Any],
-    trees: Mapping[str, Mapping[str, str]],
+    trees: Mapping[str, tuple[Mapping[str, str], Sequence[str]]],
 ) -> dict[str, dict[str, Any]]:
-    """Outcomes of all cases that differ from what is expected, on each version (name -> changed files)."""
+    """Outcomes that differ from what is expected, on each version (name -> changed files and ids of cases)."""
     job = {
         "mode": "compare", "root": ROOT, "full": True, "expected": dict(expected),
-        "trees": [{"id": name, "texts": dict(texts), "cases": None} for name, texts in trees.items()],
+        "trees": [{"id": name, "texts": dict(t), "cases": list(ids)} for name, (t, ids) in trees.items()],
         "cases": [case.to_json() for case in cases.values()],
+        "preload": preload(project, [case.file for case in cases.values()]),
     }  # fmt: skip
     answer = ask(bench, job)
     return {name: found if isinstance(found := answer.get(name), dict) else {} for name in trees}
@@ -123,7 +134,7 @@ def _promising(project: Project, behaviour: Behaviour) -> list[tuple[Site, list[
         for site in find_sites(file, module.source):
             by_function.setdefault(site.function, []).append(site)
         for function, sites in sorted(by_function.items()):
-            reaching = behaviour.through(file, _outer(function, module.functions))
+            reaching = behaviour.through(file, outer_function(function, module.functions))
             if len(reaching) < MIN_REACHING:
                 continue
             sample = _sample(reaching, behaviour)
@@ -133,7 +144,7 @@ def _promising(project: Project, behaviour: Behaviour) -> list[tuple[Site, list[
     return [(site, sample) for _, _, site, sample in found[:MAX_SITES]]
 
 
-def _outer(function: str, known: Iterable[Any]) -> str:
+def outer_function(function: str, known: Iterable[Any]) -> str:
     """The named function itself, or the one around it when it is local and so has a name of its own at run time."""
     names = {info.name for info in known}
     while function and function not in names:

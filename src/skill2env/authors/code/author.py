@@ -5,13 +5,14 @@ and writes the task around them. Equal skills, base images and specs give equal 
 """
 
 import threading
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from skill2env.authors.code.behaviour import ROOT
 from skill2env.authors.code.bench import BenchFailed, SandboxBench
 from skill2env.authors.code.contract import write_files
-from skill2env.authors.code.families.base import Draft, NoTask
+from skill2env.authors.code.families.base import Draft, Family, NoTask, Offer
 from skill2env.authors.code.families.table import all_offers
 from skill2env.authors.code.study import Study, planning_image, source_digest, study
 from skill2env.authors.protocol import CreateReply, CreateRequest, PlanReply, PlanRequest
@@ -28,6 +29,7 @@ from skill2env.records import (
     canonical_json,
     digest_of,
 )
+from skill2env.spent import Spent
 
 PERMISSIVE = frozenset(
     "MIT MIT-0 Apache-2.0 BSD-2-Clause BSD-3-Clause ISC 0BSD Unlicense CC0-1.0 Zlib BSL-1.0 PostgreSQL CC-BY-4.0".split()
@@ -64,6 +66,10 @@ class CodeAuthor:
     policy: LicencePolicy = field(default_factory=LicencePolicy)
     _studies: dict[str, Study | Skipped] = field(default_factory=dict[str, Study | Skipped])
     _made: dict[str, Draft | Skipped] = field(default_factory=dict[str, Draft | Skipped])
+    _offers: dict[str, list[tuple[Family, Offer]]] = field(
+        default_factory=dict[str, "list[tuple[Family, Offer]]"]
+    )
+    _spent: Spent = field(default_factory=Spent)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _locks: dict[str, threading.Lock] = field(default_factory=dict[str, threading.Lock])
 
@@ -72,6 +78,10 @@ class CodeAuthor:
         """Name and digest of everything that determines the output besides the skill and the base image."""
         settings = [sorted(self.policy.allowed), sorted(self.policy.evidence)]
         return AuthorIdentity(name="code", version="1", digest=digest_of([source_digest(), settings]))
+
+    def seconds(self) -> Mapping[str, float]:
+        """Wall seconds of each part of its work: of a study (tests, record, faults), of tasks (draft)."""
+        return self._spent.seconds
 
     def plan(self, request: PlanRequest) -> PlanReply:
         """Name workflows, of as many families as the code allows.
@@ -82,7 +92,7 @@ class CodeAuthor:
         found = self._study(request.skill, request.skill_dir)
         if isinstance(found, Skipped):
             return PlanReply(skipped=found)
-        named = all_offers(request.skill, found)[: request.count]
+        named = self._offered(request.skill, found)[: request.count]
         return PlanReply(text=canonical_json([offer.workflow for _, offer in named]))
 
     def create(self, request: CreateRequest) -> CreateReply:
@@ -111,8 +121,14 @@ class CodeAuthor:
             return Skipped(reason=SkipReason.LICENCE, detail=refusal)
         with self._one_at_a_time(skill.digest):
             if skill.digest not in self._studies:
-                self._studies[skill.digest] = study(skill, skill_dir, self.cache)
+                self._studies[skill.digest] = study(skill, skill_dir, self.cache, self._spent)
             return self._studies[skill.digest]
+
+    def _offered(self, skill: Skill, found: Study) -> list[tuple[Family, Offer]]:
+        with self._one_at_a_time(f"offers {skill.digest}"):
+            if skill.digest not in self._offers:
+                self._offers[skill.digest] = all_offers(skill, found)
+            return self._offers[skill.digest]
 
     def _one_at_a_time(self, key: str) -> threading.Lock:
         with self._lock:
@@ -122,13 +138,16 @@ class CodeAuthor:
         key = canonical_json([skill.digest, spec.workflow.name, spec.seed, spec.axes])
         with self._one_at_a_time(key):
             if key not in self._made:
-                self._made[key] = _draft(spec, skill, found)
+                with self._spent.on("draft"):
+                    self._made[key] = _draft(spec, skill, found, self._offered(skill, found))
             return self._made[key]
 
 
-def _draft(spec: TaskSpec, skill: Skill, found: Study) -> Draft | Skipped:
+def _draft(
+    spec: TaskSpec, skill: Skill, found: Study, offered: Sequence[tuple[Family, Offer]]
+) -> Draft | Skipped:
     wanted = spec.workflow.name
-    pair = next(((f, o) for f, o in all_offers(skill, found) if o.workflow.name == wanted), None)
+    pair = next(((f, o) for f, o in offered if o.workflow.name == wanted), None)
     if pair is None:
         return Skipped(reason=SkipReason.NO_FAULT_FOUND, detail=f"it has no workflow {wanted}")
     family, offer = pair

@@ -17,6 +17,7 @@ from typing import Any
 from skill2env.authors.code.bench import Bench, ask
 from skill2env.authors.code.cases import Case
 from skill2env.authors.code.invent import invent
+from skill2env.authors.code.preload import preload
 from skill2env.authors.code.templates.tagged_values import same
 from skill2env.authors.code.understand import Example, Project
 from skill2env.authors.code.vary import palette, variants
@@ -70,9 +71,9 @@ def record(bench: Bench, project: Project, observed: Sequence[Case]) -> Behaviou
     bench.put_tree(dict(project.files), ROOT)
     called = frozenset(case.target for case in observed)
     seeds = _seeds([*observed, *documented(project), *invent(project, called)])
-    stable, outcomes, reached = _replay(bench, seeds)
+    stable, outcomes, reached = _replay(bench, project, seeds)
     derived = _derive(project, stable)
-    more, more_outcomes, more_reached = _replay(bench, derived)
+    more, more_outcomes, more_reached = _replay(bench, project, derived)
     outcomes, reached = {**outcomes, **more_outcomes}, {**reached, **more_reached}
     kept = _select(stable, more, outcomes)
     return Behaviour(
@@ -116,13 +117,14 @@ def _derive(project: Project, stable: Sequence[Case]) -> list[Case]:
 
 
 def _replay(
-    bench: Bench, cases: Sequence[Case]
+    bench: Bench, project: Project, cases: Sequence[Case]
 ) -> tuple[list[Case], dict[str, Any], dict[str, frozenset[str]]]:
     if not cases:
         return [], {}, {}
     forms = [case.to_json() for case in cases]
+    wanted = preload(project, [case.file for case in cases])
     jobs = [
-        {"mode": "record", "root": ROOT, "cases": forms, "seed": seed, "shift_days": days}
+        {"mode": "record", "root": ROOT, "cases": forms, "seed": seed, "shift_days": days, "preload": wanted}
         for seed, days in SETTINGS
     ]
     with ThreadPoolExecutor(len(jobs)) as pool:

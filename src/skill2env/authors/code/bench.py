@@ -15,7 +15,7 @@ from skill2env.sandbox.containers import open_box
 from skill2env.sandbox.images import BuiltImage
 from skill2env.sandbox.limits import ResourceLimits
 
-HELPERS = ("tagged_values.py", "child.py", "recorder.py", "tracer.py")
+HELPERS = ("tagged_values.py", "warm.py", "child.py", "recorder.py", "tracer.py")
 TOOLS = "/opt/skill2env"
 TEST_CPU_SECONDS = 120
 TEST_SECONDS = 900
@@ -115,7 +115,10 @@ def ask(bench: Bench, job: Mapping[str, Any], *, timeout_sec: float = JOB_SECOND
         InfraError: the sandbox failed.
     """
     argv = ["/usr/bin/python3", "-s", f"{TOOLS}/recorder.py"]
-    env = {"HOME": "/tmp", "LC_ALL": "C.UTF-8", "TZ": "UTC", "PYTHONDONTWRITEBYTECODE": "1"}
+    env = {
+        "PATH": "/usr/bin:/bin", "HOME": "/tmp", "LC_ALL": "C.UTF-8", "TZ": "UTC", "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1",
+    }  # fmt: skip
     env["CPU_SECONDS_A_CASE"] = CASE_CPU_SECONDS
     try:
         return as_object(

@@ -11,12 +11,13 @@ from skill2env.authors.code.bench import helper_text
 from skill2env.authors.code.cases import Case
 from skill2env.authors.code.faults.source import Edit
 from skill2env.authors.code.libraries import Libraries
+from skill2env.authors.code.preload import preload
 from skill2env.authors.code.understand import Project
 from skill2env.axes import TURNS, Complexity
 from skill2env.records import Limits, Metric, Skill, TaskContract, TaskSpec, canonical_json
 
 BASE = "debian-bookworm"
-VERIFIER = ("test.sh", "grade.py", "grading.py", "child.py", "tagged_values.py")
+VERIFIER = ("test.sh", "grade.py", "grading.py", "child.py", "tagged_values.py", "warm.py")
 SECONDS_A_TURN = 45
 """Time limit of the agent per expected tool-calling turn, thinking included."""
 
@@ -121,7 +122,8 @@ def verifier_files(project: Project, graded: Graded, metrics: Sequence[Metric]) 
         metrics: shown cases, hidden cases, behaviour that must stay, interface; in this order.
     """
     groups = [{"reported": list(shown), "unreported": list(hidden)} for shown, hidden in graded.groups]
-    used = sorted({*graded.kept, *graded.joint, *(i for pair in graded.groups for ids in pair for i in ids)})
+    used = _ordered(graded)
+    files = {graded.cases[i].file for i in used}
     spec = {
         "project": app_folder(project),
         "metrics": [metric.name for metric in metrics],
@@ -130,9 +132,24 @@ def verifier_files(project: Project, graded: Graded, metrics: Sequence[Metric]) 
         "kept": list(graded.kept),
         "interface": {file: {name: list(p) for name, p in named.items()} for file, named in graded.interface.items()},
         "cases": [graded.cases[i].to_json() for i in used],
-        "expected": {i: graded.expected[i] for i in used},
+        "expected": {i: graded.expected[i] for i in used}, "preload": preload(project, files),
     }  # fmt: skip
     return {"tests/cases.json": canonical_json(spec) + "\n", **helpers("tests", VERIFIER)}
+
+
+def _ordered(graded: Graded) -> list[str]:
+    """Ids of all cases: modules and scripts that the work is about first, within each of them mixed.
+
+    So what cannot earn anything is seen early, and no case tells what it is for by its place.
+    """
+    work = {i for pair in graded.groups for ids in pair for i in ids} | set(graded.joint)
+    targets = {_block(graded.cases[i]) for i in work}
+    return sorted({*graded.kept, *work}, key=lambda i: (_block(graded.cases[i]) not in targets, i))
+
+
+def _block(case: Case) -> str:
+    """Cases that run in forks of one process."""
+    return case.file if case.kind == "function" else ""
 
 
 def helpers(folder: str, names: Sequence[str]) -> dict[str, str]:

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from skill2env.authors.code.assess import Viable, compare
+from skill2env.authors.code.assess import Viable, compare, outer_function
 from skill2env.authors.code.behaviour import Behaviour
 from skill2env.authors.code.bench import Bench
 from skill2env.authors.code.cases import Case, input_names
@@ -170,10 +170,17 @@ def _try(
     texts = broken_texts(project, sites)
     if texts is None:
         return None
-    trees: list[dict[str, Any]] = [{"id": "all", "texts": texts, "cases": None}]
+    reaching = {i for site in sites for i in _reaching(project, behaviour, site)}
+    near = {key for site in sites for key in behaviour.through(site.file, "")}
+    others = sorted(
+        set(behaviour.cases) - reaching,
+        key=lambda i: (i not in near, i not in behaviour.observed, digest_of(i)),
+    )
+    tried = sorted({*reaching, *others[:MAX_KEPT]})
+    trees: list[dict[str, Any]] = [{"id": "all", "texts": texts, "cases": tried}]
     for number, site in enumerate(sites):
-        trees.append({"id": str(number), "texts": broken_texts(project, [site]), "cases": None})
-    found = compare(bench, behaviour, trees)
+        trees.append({"id": str(number), "texts": broken_texts(project, [site]), "cases": sorted(reaching)})
+    found = compare(bench, project, behaviour, trees)
     together = found.get("all", {})
     if "died" in together.values() or (level.silent and "raised" in together.values()):
         return None
@@ -186,8 +193,7 @@ def _try(
         if fault is None:
             return None
         faults.append(fault)
-    kept = [i for i in behaviour.cases if i not in together]
-    near = {key for site in sites for key in behaviour.through(site.file, "")}
+    kept = [i for i in tried if i not in together]
     kept.sort(key=lambda i: (i not in near, i not in behaviour.observed, digest_of(i)))
     alone = {i for fault in faults for i in (*fault.reported, *fault.hidden)}
     joint = [
@@ -196,6 +202,12 @@ def _try(
         if i not in alone and sum(i in found.get(str(number), {}) for number in range(len(sites))) != 1
     ]
     return Design(tuple(faults), texts, tuple(sorted(kept[:MAX_KEPT])), tuple(sorted(joint[:MAX_JOINT])))
+
+
+def _reaching(project: Project, behaviour: Behaviour, site: Site) -> list[str]:
+    """Cases whose outcome the fault can change."""
+    function = outer_function(site.function, project.modules[site.file].functions)
+    return behaviour.through(site.file, function)
 
 
 def _evidence(
@@ -307,5 +319,5 @@ def _alternatives(
         {"id": other.key, "texts": {site.file: source.apply(other.edit)}, "cases": sorted(broken)}
         for other in ordered
     ]
-    found = compare(bench, behaviour, trees) if trees else {}
+    found = compare(bench, project, behaviour, trees) if trees else {}
     return [set(found.get(tree["id"], {})) for tree in trees]

@@ -15,9 +15,12 @@ from typing import Any
 
 from skill2env.authors.code.bench import Bench, BenchFailed, ask, helper_text
 from skill2env.authors.code.cases import Case
+from skill2env.authors.code.preload import preload
 from skill2env.authors.code.understand import Project
 
 MAX_EXPECTED_LINES = 120
+SHOW = ("pprint", "shutil", "subprocess", "tempfile")
+"""What show.py imports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,8 @@ def write_reports(
             {f"case-{number:02d}/{name}": text for name, text in _program(case, expected, today).items()}
         )
     trees = (("right", right or {}), ("now", now))
-    printed = [_run(bench, project, files, tree, len(cases), folder) for tree in trees]
+    wanted = preload(project, [case.file for case, _, _ in cases if case.kind == "function"])
+    printed = [_run(bench, project, files, tree, len(cases), folder, wanted) for tree in trees]
     shown: list[Shown] = []
     for number, (case, _, _) in enumerate(cases, 1):
         place = f"case-{number:02d}"
@@ -105,6 +109,7 @@ def _run(
     version: tuple[str, Mapping[str, str]],
     count: int,
     folder: str,
+    wanted: Sequence[str],
 ) -> dict[str, str]:
     """Output of every case program on one version of the project."""
     name, texts = version
@@ -114,7 +119,7 @@ def _run(
     programs = {
         f"case-{number:02d}": f"{root}/{folder}/case-{number:02d}/run.py" for number in range(1, count + 1)
     }
-    answer = ask(bench, {"mode": "print", "programs": programs})
+    answer = ask(bench, {"mode": "print", "programs": programs, "preload": [*wanted, *SHOW]})
     return {key: str(text) for key, text in answer.items()}
 
 

@@ -27,6 +27,7 @@ from skill2env.errors import Boundary, InfraError
 from skill2env.records import Skill, Skipped, SkipReason, digest_of
 from skill2env.sandbox.containers import build_image, ensure_base
 from skill2env.sandbox.images import BuildFailed, BuiltImage
+from skill2env.spent import Spent
 from skill2env.store.files import storage, write_bytes
 
 MIN_CASES = 16
@@ -78,13 +79,14 @@ def planning_image(libraries: Libraries) -> BuiltImage:
             raise InfraError(Boundary.BUILD, f"the planning image does not build: {failure}") from failure
 
 
-def study(skill: Skill, skill_dir: Path, kept: Path | None) -> Study | Skipped:
+def study(skill: Skill, skill_dir: Path, kept: Path | None, spent: Spent | None = None) -> Study | Skipped:
     """Study a skill, or say why it cannot be used.
 
     Args:
         skill: as ingested.
         skill_dir: its folder.
         kept: folder for finished studies; None to keep nothing.
+        spent: told what it took.
 
     Raises:
         InfraError: the sandbox or the disk failed.
@@ -99,7 +101,7 @@ def study(skill: Skill, skill_dir: Path, kept: Path | None) -> Study | Skipped:
         found = _load(file, project)
         if found is not None:
             return found
-    result = _study(skill, skill_dir, project)
+    result = _study(skill, skill_dir, project, spent or Spent())
     if file is not None:
         with storage("keeping a study", file.parent):
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -116,14 +118,19 @@ def _no_code(skill: Skill, project: Project) -> str:
     return f"it has no Python code outside of tests{', only ' + ', '.join(other) if other else ''}"
 
 
-def _study(skill: Skill, skill_dir: Path, project: Project) -> Study | Skipped:
+def _study(skill: Skill, skill_dir: Path, project: Project, spent: Spent) -> Study | Skipped:
     try:
-        with SandboxBench(planning_image(project.libraries)) as bench:
-            life = bring_to_life(bench, project, skill, skill_dir)
-            behaviour = record(bench, project, life.calls)
+        with spent.on("image"):
+            image = planning_image(project.libraries)
+        with SandboxBench(image) as bench:
+            with spent.on("tests"):
+                life = bring_to_life(bench, project, skill, skill_dir)
+            with spent.on("record"):
+                behaviour = record(bench, project, life.calls)
             if len(behaviour.cases) < MIN_CASES:
                 return _not_enough(project, life, behaviour)
-            viable = assess(bench, project, behaviour)
+            with spent.on("faults"):
+                viable = assess(bench, project, behaviour)
     except BenchFailed as error:
         return Skipped(
             reason=SkipReason.CODE_NOT_ALIVE, detail=f"its code got in the way of the recorder: {error}"

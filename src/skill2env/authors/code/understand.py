@@ -67,6 +67,8 @@ class ModuleInfo:
     functions: tuple[FunctionInfo, ...]
     imports: tuple[str, ...]
     """First names of everything imported at module level outside try."""
+    loads: tuple[str, ...]
+    """Dotted names of everything imported when the module is, within try and if as well, sorted."""
     is_script: bool
     """Has a ``__main__`` guard."""
     numbers: tuple[float, ...]
@@ -105,11 +107,15 @@ class Project:
         )
 
     @cached_property
+    def own_names(self) -> frozenset[str]:
+        """Names of the project's modules and folders."""
+        own = {Path(path).stem for path in self.modules}
+        return frozenset(own | {part for path in self.modules for part in Path(path).parts[:-1]})
+
+    @cached_property
     def _own(self) -> frozenset[str]:
         """Names that need nobody else: the project's, and those of the Python in the images."""
-        own = {Path(path).stem for path in self.modules}
-        own |= {part for path in self.modules for part in Path(path).parts[:-1]}
-        return frozenset(own | sys.stdlib_module_names | REMOVED_MODULES)
+        return self.own_names | sys.stdlib_module_names | REMOVED_MODULES
 
     def missing_imports(self, file: str) -> tuple[str, ...]:
         """Imports of a module that nothing in the project's image provides."""
@@ -224,7 +230,7 @@ def _module(path: str, source: Source) -> ModuleInfo:
             elif isinstance(node.value, str) and 0 < len(node.value) <= 24 and "\n" not in node.value:
                 texts.add(node.value)
     return ModuleInfo(
-        path, source, tuple(_functions(source.tree, "")), _imports(source.tree), _is_script(source.tree),
+        path, source, tuple(_functions(source.tree, "")), _imports(source.tree), _loads(source.tree), _is_script(source.tree),
         tuple(sorted(numbers)), tuple(sorted(texts)),
     )  # fmt: skip
 
@@ -254,6 +260,27 @@ def _imports(tree: ast.Module) -> tuple[str, ...]:
             names.update(alias.name.split(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
             names.add(node.module.split(".")[0])
+    return tuple(sorted(names))
+
+
+def _loads(tree: ast.Module) -> tuple[str, ...]:
+    names: set[str] = set()
+    waiting: list[ast.stmt] = list(tree.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names.add(node.module)
+        elif isinstance(node, ast.Try):
+            waiting += [
+                *node.body,
+                *node.orelse,
+                *node.finalbody,
+                *(s for h in node.handlers for s in h.body),
+            ]
+        elif isinstance(node, ast.If):
+            waiting += [*node.body, *node.orelse]
     return tuple(sorted(names))
 
 

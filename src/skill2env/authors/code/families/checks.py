@@ -24,6 +24,7 @@ from skill2env.authors.code.families.checks_words import CRAFT, WORDS
 from skill2env.authors.code.faults.source import Edit
 from skill2env.authors.code.instruction import Words, symptom, write_instruction
 from skill2env.authors.code.phrases import counted
+from skill2env.authors.code.preload import preload
 from skill2env.authors.code.report import Shown, literal, write_reports
 from skill2env.authors.code.rubric import grounding, write_rubric
 from skill2env.authors.code.study import Study
@@ -48,7 +49,7 @@ MAX_PROJECT_CHARS = 400_000
 MAX_OFFERS = 3
 KILLERS = 4
 """Calls by which the reference solution tells a mistake."""
-VERIFIER = ("grading.py", "grade_checks.py")
+VERIFIER = ("grading.py", "grade_checks.py", "starter.py", "warm.py")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +165,7 @@ def _draft(bench: Bench, spec: TaskSpec, skill: Skill, found: Study, offer: Offe
         {"id": item.site.key, "texts": {item.site.file: texts[item.site.key]}, "cases": ids}
         for item in (*known, *rest)
     ]
-    wrong = compare(bench, behaviour, trees, full=True)
+    wrong = compare(bench, found.project, behaviour, trees, full=True)
     if not all(wrong.get(item.site.key) for item in (*known, *rest)):
         raise NoTask("a mistake cannot be told by the recorded calls")
     quoted = [_told(bench, found, item, wrong[item.site.key], texts[item.site.key]) for item in known]
@@ -268,7 +269,7 @@ def _written(
         "checks": CHECKS, "delivered": f"{folder}/{CHECKS}", "name": project.name, "paths": paths,
         "files": dict(project.files), "metrics": [metric.name for metric in metrics], "needed": needed,
         "known": [_spans(item) for item in mistakes.known], "hidden": [_spans(item) for item in mistakes.hidden],
-        "order": order,
+        "order": order, "preload": preload(project, project.modules),
     }  # fmt: skip
     files = {**task_files(spec, skill, project, told, {}), **helpers("tests", VERIFIER)}
     files["tests/test.sh"] = helpers("tests", ("test_checks.sh",))["tests/test_checks.sh"]

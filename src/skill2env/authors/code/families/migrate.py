@@ -42,6 +42,8 @@ from skill2env.records import Skill, TaskSpec, Workflow, digest_of
 MIN_CHANGED = 8
 SHOWN, MOST_HIDDEN = 4, 40
 MAX_OFFERS = 6
+SPARE = 30
+"""Cases that must stay and are tried beyond those that are used."""
 COUNTS: dict[str, int] = {Complexity.LONG: 2, Complexity.DEEP: 3}
 """Functions that change form in a task of a band; one otherwise."""
 FOLDER = "examples"
@@ -231,7 +233,11 @@ def _checked(
     """Run both versions on new and old cases, then split and write."""
     behaviour = found.behaviour
     targets = {move.key for move in chosen}
-    kept = [i for i, case in behaviour.cases.items() if case.target not in targets]
+    reaching = {i for move in chosen for i in behaviour.through(move.module.file, move.info.name)}
+    kept = sorted(
+        (i for i, case in behaviour.cases.items() if case.target not in targets),
+        key=lambda i: (i not in reaching, behaviour.cases[i].kind != "command", digest_of(i)),
+    )[: MAX_KEPT + SPARE]
     cases: dict[str, Case] = {i: behaviour.cases[i] for i in kept}
     expected: dict[str, Any] = {i: behaviour.outcomes[i] for i in kept}
     mine: list[list[str]] = []
@@ -240,7 +246,12 @@ def _checked(
         cases |= {i: case for i, (case, _) in news.items()}
         expected |= {i: outcome for i, (_, outcome) in news.items()}
         mine.append(sorted(news, key=digest_of))
-    answers = compare_cases(bench, cases, expected, {"now": {}, "right": texts})
+    changed = sorted({i for ids in mine for i in ids})
+    trees: dict[str, tuple[Mapping[str, str], Sequence[str]]] = {
+        "now": ({}, changed),
+        "right": (texts, sorted(cases)),
+    }
+    answers = compare_cases(bench, found.project, cases, expected, trees)
     now, wrong = answers["now"], set(answers["right"])
     groups: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
     for ids in mine:
@@ -252,12 +263,16 @@ def _checked(
         if len(shown) < 2 or len(hidden) < MIN_CHANGED // 2:
             raise NoTask("too few recorded calls change under the rule")
         groups.append((tuple(shown), tuple(sorted(hidden))))
-    stay = [i for i in kept if i not in now and i not in wrong]
+    stay = [i for i in kept if i not in wrong]
     if len(stay) * 10 < len(kept) * 9:
         raise NoTask("behaviour that must stay would change")
-    near = sorted(stay, key=lambda i: (cases[i].kind != "command", digest_of(i)))[:MAX_KEPT]
     graded = Graded(
-        tuple(groups), tuple(sorted(near)), (), cases, expected, _interface(found, chosen, list(texts))
+        tuple(groups),
+        tuple(sorted(stay[:MAX_KEPT])),
+        (),
+        cases,
+        expected,
+        _interface(found, chosen, list(texts)),
     )
     return _written(bench, spec, skill, found, chosen, (texts, edits), (graded, now))
 

@@ -152,9 +152,13 @@ def _draft(bench: Bench, spec: TaskSpec, skill: Skill, found: Study, offer: Offe
     texts = {file: found.project.modules[file].source.apply(*edits) for file, edits in made.items()}
     if not all(parses(text) for text in texts.values()):
         raise NoTask("the code without the body does not parse")
-    broken = compare(bench, found.behaviour, [{"id": "all", "texts": texts, "cases": None}], full=True)["all"]
+    ids = {i for lost in chosen for i in found.behaviour.through(lost.module.file, lost.info.name)}
+    others = sorted(set(found.behaviour.cases) - ids, key=digest_of)[:MAX_KEPT]
+    tree: dict[str, Any] = {"id": "all", "texts": texts, "cases": sorted({*ids, *others})}
+    broken = compare(bench, found.project, found.behaviour, [tree], full=True)["all"]
     splits = [_split(bench, found, lost, set(broken)) for lost in chosen]
-    return _written(bench, spec, skill, found, chosen, splits, (texts, made, broken))
+    kept = [i for i in (*ids, *others) if i not in broken]
+    return _written(bench, spec, skill, found, chosen, splits, (texts, made, broken), kept)
 
 
 def _split(bench: Bench, found: Study, lost: Lost, broken: set[str]) -> Split:
@@ -171,7 +175,7 @@ def _split(bench: Bench, found: Study, lost: Lost, broken: set[str]) -> Split:
         {"id": site.key, "texts": {site.file: lost.module.source.apply(site.edit)}, "cases": sorted(through)}
         for site in tried
     ]
-    wrong = compare(bench, behaviour, trees) if trees and through else {}
+    wrong = compare(bench, found.project, behaviour, trees) if trees and through else {}
     ranked = sorted(
         through,
         key=lambda i: (
@@ -202,6 +206,7 @@ def _written(
     chosen: Sequence[Lost],
     splits: Sequence[Split],
     change: tuple[Mapping[str, str], Mapping[str, Sequence[Edit]], Mapping[str, Any]],
+    kept: Sequence[str],
 ) -> Draft:
     project, behaviour, (texts, made, broken) = found.project, found.behaviour, change
     folder = app_folder(project)
@@ -218,7 +223,6 @@ def _written(
     }
     quoted = [symptom(item) for item in shown[: 1 if level_of(spec.axes.complexity).distant else 2]]
     instruction, metrics = write_instruction(WORDS, fields, quoted, spec.axes, spec.seed)
-    kept = sorted((i for i in behaviour.cases if i not in broken), key=digest_of)[:MAX_KEPT]
     told = Statement(
         title=f"Write lost functions of {skill.name} anew",
         instruction=instruction,
@@ -229,7 +233,7 @@ def _written(
     )
     graded = Graded(
         groups=tuple(groups),
-        kept=tuple(sorted(kept)),
+        kept=tuple(sorted(sorted(kept, key=digest_of)[:MAX_KEPT])),
         joint=(),
         cases=behaviour.cases,
         expected=behaviour.outcomes,

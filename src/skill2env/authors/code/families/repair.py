@@ -132,7 +132,7 @@ def _reports(bench: Bench, found: Study, plan: Design) -> tuple[dict[str, str], 
     ids = list(dict.fromkeys(i for fault in plan.faults for i in fault.reported))
     texts = broken_texts(found.project, [fault.site for fault in plan.faults])
     trees = [{"id": "all", "texts": texts, "cases": sorted(ids)}]
-    wrong: dict[str, Any] = compare(bench, behaviour, trees, full=True)["all"]
+    wrong: dict[str, Any] = compare(bench, found.project, behaviour, trees, full=True)["all"]
     cases = [(behaviour.cases[i], behaviour.outcomes[i], wrong[i]) for i in ids]
     return write_reports(bench, found.project, cases, plan.texts)
 

@@ -1,6 +1,9 @@
 """Runs a project's code, untrusted, case by case: the process on the far side of the grader.
 
-    python3 child.py ROOT WORK FD < cases.json        (answers as JSON lines on file descriptor FD)
+    python3 child.py ROOT WORK FD [SKIP] < job.json        (answers as JSON lines on file descriptor FD)
+
+job.json: {"cases": [...], "preload": [NAME, ...]}; SKIP is a file that may appear while cases run and names, one a line,
+those that nobody needs any more.
 
 A case is a call of a module-level function (``kind: function``) or a run of a script (``kind: command``). Each case
 runs in a process of its own, forked from one that has already imported the module, in an empty folder of its own, so
@@ -9,6 +12,7 @@ stays with the grader.
 """
 
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -17,11 +21,13 @@ import runpy
 import shutil
 import signal
 import sys
+import types
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from tagged_values import MAX_TEXT, Decoder, Encoder, Unsupported, same
+from warm import Compiled, preload
 
 CPU_SECONDS_A_CASE = 4.0
 CPU_SECONDS_AN_IMPORT = 10.0
@@ -36,10 +42,19 @@ MAX_FILES = 24
 class Project:
     """The code under test: imports its modules and names its classes."""
 
-    def __init__(self, root: Path, work: Path, channel: int) -> None:
+    def __init__(self, root: Path, work: Path, channel: int, skip: str = "") -> None:
         self.root = root
         self.work = work
         self.channel = channel
+        self.compiled = Compiled(root)
+        self._skip = skip
+        self._skipped: set[str] = set()
+
+    def is_needed(self, case: Any) -> bool:
+        """False for a case that the reader of the answers does not wait for any more."""
+        if self._skip and not self._skipped and os.path.exists(self._skip):
+            self._skipped = set(Path(self._skip).read_text(encoding="ascii").split())
+        return case["id"] not in self._skipped
 
     def module(self, file: str) -> Any:
         """Import `file`, with its package when it lies in one."""
@@ -133,13 +148,25 @@ def _command(project: Project, case: Any) -> dict[str, Any]:
     sys.path.insert(0, str(script.parent))
     code = 0
     try:
-        runpy.run_path(str(script), run_name="__main__")
+        _run_script(project, script)
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else int(error.code is not None)
     except Exception as error:
         return {"raised": type(error).__name__}
     files = {name: text for name, text in _snapshot(project).items() if before.get(name) != text}
     return {"exit": code, "files": files}
+
+
+def _run_script(project: Project, script: Path) -> None:
+    """Run a file as ``__main__``, from its code when that was compiled before."""
+    compiled = project.compiled.code(script)
+    if compiled is None:
+        runpy.run_path(str(script), run_name="__main__")
+        return
+    main = types.ModuleType("__main__")
+    main.__dict__.update(__file__=str(script), __cached__=None, __package__="")
+    sys.modules["__main__"] = main
+    exec(compiled, main.__dict__)
 
 
 def run_case(project: Project, case: Any, log: str) -> dict[str, Any]:
@@ -152,6 +179,7 @@ def run_case(project: Project, case: Any, log: str) -> dict[str, Any]:
     sys.stdout = os.fdopen(1, "w", encoding="utf-8", errors="replace", closefd=False)
     sys.stderr = os.fdopen(2, "w", encoding="utf-8", errors="replace", closefd=False)
     os.chdir(project.work)
+    sys.argv = ["program"]  # of a call; how the grader was started is nobody's business
     outcome = _call(project, case) if case["kind"] == "function" else _command(project, case)
     sys.stdout.flush()
     printed = project.clean(_read(log))
@@ -210,38 +238,58 @@ def run_one(project: Project, case: Any, observe: Any = None) -> bool:
 
 
 def run_all(project: Project, cases: list[Any], observe: Any = None) -> None:
-    """All cases, in order of their modules; commands never share a process with imported modules."""
-    _run_some(project, [case for case in cases if case["kind"] == "command"], observe)
-    for file in sorted({case["file"] for case in cases if case["kind"] == "function"}):
-        mine = [case for case in cases if case["kind"] == "function" and case["file"] == file]
-        pid = os.fork()
-        if pid == 0:
-            with contextlib.suppress(BaseException):
-                _fresh_folder(project.work)
-                os.chdir(project.work)
-                signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS_AN_IMPORT)
-                signal.setitimer(signal.ITIMER_REAL, 2 * WALL_SECONDS_A_CASE)
-                project.module(file)
-            signal.setitimer(signal.ITIMER_PROF, 0)
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            with contextlib.suppress(BaseException):
-                _run_some(project, mine, observe)
-            os._exit(0)
-        os.waitpid(pid, 0)
+    """All cases, in blocks: one of the commands, one for each module whose functions are called.
+
+    The first case of a block decides its place. Commands never share a process with imported modules.
+    """
+    blocks: dict[str, list[Any]] = {}
+    for case in cases:
+        blocks.setdefault(case["file"] if case["kind"] == "function" else "", []).append(case)
+        project.compiled.add(case["file"])
+    project.compiled.install()
+    gc.freeze()  # what is here stays: forked processes need not copy pages to look at it
+    for file, mine in blocks.items():
+        if not file:
+            _run_some(project, mine, observe)
+        elif any(map(project.is_needed, mine)):
+            _run_block(project, file, mine, observe)
+
+
+def _run_block(project: Project, file: str, cases: list[Any], observe: Any) -> None:
+    """Import a module in a process of its own and fork the calls of its functions from there."""
+    pid = os.fork()
+    if pid == 0:
+        with contextlib.suppress(BaseException):
+            _fresh_folder(project.work)
+            os.chdir(project.work)
+            signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS_AN_IMPORT)
+            signal.setitimer(signal.ITIMER_REAL, 2 * WALL_SECONDS_A_CASE)
+            project.module(file)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        with contextlib.suppress(BaseException):
+            gc.freeze()
+            _run_some(project, cases, observe)
+        os._exit(0)
+    os.waitpid(pid, 0)
 
 
 def _run_some(project: Project, cases: list[Any], observe: Any) -> None:
     deaths = 0
     for case in cases:
+        if not project.is_needed(case):
+            continue
         deaths += not run_one(project, case, observe)
         if deaths >= MAX_DEATHS:
             return
 
 
 def main() -> None:
-    """Read the cases, run them, answer."""
+    """Read the job, run its cases, answer."""
     root, work = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
-    run_all(Project(root, work, int(sys.argv[3])), json.load(sys.stdin))
+    job = json.load(sys.stdin)
+    preload(job["preload"])
+    run_all(Project(root, work, int(sys.argv[3]), "".join(sys.argv[4:5])), job["cases"])
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
 """Grades changed code: runs it on recorded inputs and compares with what is right.
 
 Standard library only. The project's code runs as a child process (`child.py`) that knows inputs and no answers; as
-another user when this one is root. Zeros are on disk before anything of the project is looked at.
+another user when this one is root. Zeros are on disk before anything of the project is looked at. Answers are judged as
+they come: once no part of the work can be wholly right any more, what must stay right is not run, since it earns nothing.
 
 cases.json: {"project": DIR, "metrics": [NAME x 4], "groups": [{"reported": [ID], "unreported": [ID]}], "joint": [ID],
-"kept": [ID], "interface": {FILE: {FUNCTION: [PARAMETER]}}, "cases": [...], "expected": {ID: outcome}}
+"kept": [ID], "interface": {FILE: {FUNCTION: [PARAMETER]}}, "cases": [...], "expected": {ID: outcome}, "preload": [NAME]}
 """
 
 import ast
@@ -27,24 +28,75 @@ from tagged_values import same  # noqa: E402
 
 SECONDS = 50
 MAX_ANSWERS = 64 * 2**20
+CHILD = ("child.py", "tagged_values.py", "warm.py")
 
 
-def drain(reader: int, kept: list[bytes]) -> None:
+class Watch:
+    """Judges answers as they come."""
+
+    def __init__(self, spec: Any, skip: Path) -> None:
+        self.right: set[str] = set()
+        self._seen: set[str] = set()
+        self._spec = spec
+        self._skip = skip
+        self._open = [{*group["reported"], *group["unreported"]} for group in spec["groups"]]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a part of the work may still be wholly right."""
+        return bool(self._open)
+
+    def take(self, line: bytes) -> None:
+        """One line; the first answer of a case counts, and anything malformed is no answer."""
+        try:
+            answer = json.loads(line)
+            key, outcome = answer["id"], answer["outcome"]
+            if key in self._seen:
+                return
+            self._seen.add(key)
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return
+        if key in self._spec["expected"] and is_right(outcome, self._spec["expected"][key]):
+            self.right.add(key)
+        elif self._open:
+            self._open = [part for part in self._open if key not in part]
+            if not self._open:
+                self._let_go()
+
+    def _let_go(self) -> None:
+        """Tell the child which cases nobody needs any more; it knows of none before."""
+        fresh = self._skip.with_name("skip.new")
+        fresh.write_text("\n".join(self._spec["kept"]), encoding="ascii")
+        fresh.chmod(0o644)
+        os.replace(fresh, self._skip)
+
+
+def drain(reader: int, watch: Watch) -> None:
     """Read the child's answers to their end; beyond the limit they are thrown away."""
     size = 0
+    pending: list[bytes] = []
     while data := os.read(reader, 65536):
         size += len(data)
-        if size <= MAX_ANSWERS:
-            kept.append(data)
+        if size > MAX_ANSWERS:
+            continue
+        head, newline, tail = data.rpartition(b"\n")
+        if not newline:
+            pending.append(data)
+            continue
+        for line in b"".join([*pending, head]).split(b"\n"):
+            watch.take(line)
+        pending = [tail]
+    watch.take(b"".join(pending))
 
 
-def run_child(scratch: Path, tree: Path, cases: list[Any]) -> bytes:
-    """Everything that the child answers within the time."""
+def run_child(scratch: Path, tree: Path, spec: Any) -> Watch:
+    """Everything that the child answers within the time, judged."""
     work = scratch / "work"
     work.mkdir()
     if several_users():
         os.chown(work, NOBODY, NOBODY)
     reader, writer = os.pipe()
+    skip = scratch / "run" / "skip"
     # -I would also ignore the hash seed; the environment is ours alone, so -s -P leave nothing for others to plant
     command = [
         "/usr/bin/python3",
@@ -56,7 +108,7 @@ def run_child(scratch: Path, tree: Path, cases: list[Any]) -> bytes:
         str(work / "w"),
     ]
     process = subprocess.Popen(
-        [*command, str(writer)],
+        [*command, str(writer), str(skip)],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -74,29 +126,18 @@ def run_child(scratch: Path, tree: Path, cases: list[Any]) -> bytes:
         preexec_fn=unprivileged,
     )
     os.close(writer)
-    answers: list[bytes] = []
-    reading = threading.Thread(target=drain, args=(reader, answers), daemon=True)
+    watch = Watch(spec, skip)
+    reading = threading.Thread(target=drain, args=(reader, watch), daemon=True)
     reading.start()
+    job = {"cases": spec["cases"], "preload": spec["preload"]}
     try:
-        process.communicate(json.dumps(cases).encode(), timeout=SECONDS)
+        process.communicate(json.dumps(job).encode(), timeout=SECONDS)
     except subprocess.TimeoutExpired:
         print("the project's code did not end in time")
     finally:
         sweep(process)
     reading.join(2)
-    return b"".join(answers)
-
-
-def read_answers(data: bytes) -> dict[str, Any]:
-    """First answer of every case; anything malformed is no answer."""
-    found: dict[str, Any] = {}
-    for line in data.splitlines():
-        try:
-            answer = json.loads(line)
-            found.setdefault(answer["id"], answer["outcome"])
-        except (ValueError, KeyError, TypeError, RecursionError):
-            continue
-    return found
+    return watch
 
 
 def is_right(outcome: Any, expected: Any) -> bool:
@@ -159,7 +200,7 @@ def main() -> None:
     try:
         scratch.chmod(0o755)
         (scratch / "run").mkdir(mode=0o755)
-        for name in ("child.py", "tagged_values.py"):
+        for name in CHILD:
             shutil.copyfile(HERE / name, scratch / "run" / name)
             (scratch / "run" / name).chmod(0o644)
         if os.geteuid() == 0:
@@ -167,18 +208,14 @@ def main() -> None:
                 HERE.chmod(0o700)  # the answers lie here
         take(Path(spec["project"]), scratch / "tree")
         interface = same_interface(scratch / "tree", spec["interface"])
-        answers = read_answers(run_child(scratch, scratch / "tree", spec["cases"]))
+        watch = run_child(scratch, scratch / "tree", spec)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-    right = {
-        key
-        for key, expected in spec["expected"].items()
-        if key in answers and is_right(answers[key], expected)
-    }
+    right = watch.right.copy()
     for number, group in enumerate(spec["groups"], 1):
         for part, word in (("reported", "shown"), ("unreported", "hidden")):
             print(f"part {number}, {word}: {len(right & set(group[part]))} of {len(group[part])} cases right")
-    for part in ("joint", "kept"):
+    for part in ("joint", "kept") if watch.is_open else ("joint",):
         print(f"{part}: {len(right & set(spec[part]))} of {len(spec[part])} cases right")
     scores = dict(zip(spec["metrics"], score(right, spec, interface)))
     write_reward(scores)

@@ -63,18 +63,29 @@ def unprivileged() -> None:
         os.setuid(NOBODY)
 
 
-def sweep(process: "subprocess.Popen[bytes]") -> None:
-    """End the child and whatever it left running."""
+def end_group(leader: int) -> None:
+    """End a process that leads a group, and the group."""
     for _ in range(2):
         try:
-            os.killpg(process.pid, signal.SIGKILL)
+            os.killpg(leader, signal.SIGKILL)
         except OSError:
             break
+
+
+def end_others() -> None:
+    """End whatever runs as the user that untrusted code runs as, where that is another one than ours."""
+    if os.geteuid() != 0:
+        return
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and entry.stat().st_uid == NOBODY:
+                os.kill(int(entry.name), signal.SIGKILL)
+        except OSError:
+            continue
+
+
+def sweep(process: "subprocess.Popen[bytes]") -> None:
+    """End the child and whatever it left running."""
+    end_group(process.pid)
     process.wait()
-    if os.geteuid() == 0:
-        for entry in Path("/proc").iterdir():
-            try:
-                if entry.name.isdigit() and entry.stat().st_uid == NOBODY:
-                    os.kill(int(entry.name), signal.SIGKILL)
-            except OSError:
-                continue
+    end_others()
