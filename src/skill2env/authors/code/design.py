@@ -11,6 +11,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,8 +26,8 @@ from skill2env.axes import Complexity
 from skill2env.records import digest_of
 
 MIN_HIDDEN = 4
-MAX_HIDDEN = 30
-MAX_KEPT = 120
+MAX_HIDDEN = 20
+MAX_KEPT = 64
 MAX_JOINT = 12
 MAX_SHOWN = 5
 MAX_ALTERNATIVES = 12
@@ -172,10 +173,7 @@ def _try(
         return None
     reaching = {i for site in sites for i in _reaching(project, behaviour, site)}
     near = {key for site in sites for key in behaviour.through(site.file, "")}
-    others = sorted(
-        set(behaviour.cases) - reaching,
-        key=lambda i: (i not in near, i not in behaviour.observed, digest_of(i)),
-    )
+    others = spread_over_targets(set(behaviour.cases) - reaching, near, behaviour)
     tried = sorted({*reaching, *others[:MAX_KEPT]})
     trees: list[dict[str, Any]] = [{"id": "all", "texts": texts, "cases": tried}]
     for number, site in enumerate(sites):
@@ -193,8 +191,7 @@ def _try(
         if fault is None:
             return None
         faults.append(fault)
-    kept = [i for i in tried if i not in together]
-    kept.sort(key=lambda i: (i not in near, i not in behaviour.observed, digest_of(i)))
+    kept = spread_over_targets({i for i in tried if i not in together}, near, behaviour)
     alone = {i for fault in faults for i in (*fault.reported, *fault.hidden)}
     joint = [
         i
@@ -202,6 +199,20 @@ def _try(
         if i not in alone and sum(i in found.get(str(number), {}) for number in range(len(sites))) != 1
     ]
     return Design(tuple(faults), texts, tuple(sorted(kept[:MAX_KEPT])), tuple(sorted(joint[:MAX_JOINT])))
+
+
+def spread_over_targets(ids: AbstractSet[str], near: AbstractSet[str], behaviour: Behaviour) -> list[str]:
+    """Order cases so that the first few of them are of as many functions and scripts as possible, near ones first.
+
+    Few inputs of each function notice most of what may go wrong in it; many of one notice little more.
+    """
+    ranks: dict[str, int] = {}
+    ranked: list[tuple[int, str]] = []
+    for i in sorted(ids, key=lambda i: (i not in near, i not in behaviour.observed, digest_of(i))):
+        target = behaviour.cases[i].target
+        ranks[target] = ranks.get(target, 0) + 1
+        ranked.append((ranks[target] * (1 if i in near else 3), i))
+    return [i for _, i in sorted(ranked, key=lambda item: item[0])]
 
 
 def _reaching(project: Project, behaviour: Behaviour, site: Site) -> list[str]:

@@ -24,7 +24,7 @@ from skill2env.authors.code.contract import (
     task_files,
     verifier_files,
 )
-from skill2env.authors.code.design import MAX_KEPT, can_be_shown
+from skill2env.authors.code.design import MAX_KEPT, can_be_shown, spread_over_targets
 from skill2env.authors.code.families.base import Draft, Family, NoTask, Offer
 from skill2env.authors.code.families.migrate_words import CRAFT, WORDS
 from skill2env.authors.code.families.rules import RULES, Rule
@@ -40,9 +40,9 @@ from skill2env.axes import Archetype, Complexity, VerifierPattern
 from skill2env.records import Skill, TaskSpec, Workflow, digest_of
 
 MIN_CHANGED = 8
-SHOWN, MOST_HIDDEN = 4, 40
+SHOWN, MOST_HIDDEN = 4, 24
 MAX_OFFERS = 6
-SPARE = 30
+SPARE = 16
 """Cases that must stay and are tried beyond those that are used."""
 COUNTS: dict[str, int] = {Complexity.LONG: 2, Complexity.DEEP: 3}
 """Functions that change form in a task of a band; one otherwise."""
@@ -234,10 +234,8 @@ def _checked(
     behaviour = found.behaviour
     targets = {move.key for move in chosen}
     reaching = {i for move in chosen for i in behaviour.through(move.module.file, move.info.name)}
-    kept = sorted(
-        (i for i, case in behaviour.cases.items() if case.target not in targets),
-        key=lambda i: (i not in reaching, behaviour.cases[i].kind != "command", digest_of(i)),
-    )[: MAX_KEPT + SPARE]
+    still = {i for i, case in behaviour.cases.items() if case.target not in targets}
+    kept = spread_over_targets(still, reaching, behaviour)[: MAX_KEPT + SPARE]
     cases: dict[str, Case] = {i: behaviour.cases[i] for i in kept}
     expected: dict[str, Any] = {i: behaviour.outcomes[i] for i in kept}
     mine: list[list[str]] = []

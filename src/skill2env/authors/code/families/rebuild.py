@@ -23,7 +23,7 @@ from skill2env.authors.code.contract import (
     task_files,
     verifier_files,
 )
-from skill2env.authors.code.design import MAX_KEPT, can_be_shown, is_public, level_of
+from skill2env.authors.code.design import MAX_KEPT, can_be_shown, is_public, level_of, spread_over_targets
 from skill2env.authors.code.families.base import Draft, Family, NoTask, Offer
 from skill2env.authors.code.families.rebuild_words import CRAFT, WORDS
 from skill2env.authors.code.faults.sites import find_sites
@@ -43,7 +43,7 @@ LINES = (4, 60)
 MIN_DIRECT = 8
 MIN_DOC_CHARS = 24
 MAX_FUNCTIONS = 6
-LEAST_SHOWN, MOST_SHOWN, MOST_HIDDEN = 6, 12, 40
+LEAST_SHOWN, MOST_SHOWN, MOST_HIDDEN = 6, 12, 30
 MIN_HIDDEN = 5
 VERSIONS = 36
 """Wrong versions of a body that are tried."""
@@ -153,11 +153,12 @@ def _draft(bench: Bench, spec: TaskSpec, skill: Skill, found: Study, offer: Offe
     if not all(parses(text) for text in texts.values()):
         raise NoTask("the code without the body does not parse")
     ids = {i for lost in chosen for i in found.behaviour.through(lost.module.file, lost.info.name)}
-    others = sorted(set(found.behaviour.cases) - ids, key=digest_of)[:MAX_KEPT]
+    near = {i for lost in chosen for i in found.behaviour.through(lost.module.file, "")}
+    others = spread_over_targets(set(found.behaviour.cases) - ids, near, found.behaviour)[:MAX_KEPT]
     tree: dict[str, Any] = {"id": "all", "texts": texts, "cases": sorted({*ids, *others})}
     broken = compare(bench, found.project, found.behaviour, [tree], full=True)["all"]
     splits = [_split(bench, found, lost, set(broken)) for lost in chosen]
-    kept = [i for i in (*ids, *others) if i not in broken]
+    kept = spread_over_targets({i for i in (*ids, *others) if i not in broken}, near, found.behaviour)
     return _written(bench, spec, skill, found, chosen, splits, (texts, made, broken), kept)
 
 
@@ -233,7 +234,7 @@ def _written(
     )
     graded = Graded(
         groups=tuple(groups),
-        kept=tuple(sorted(sorted(kept, key=digest_of)[:MAX_KEPT])),
+        kept=tuple(sorted(kept[:MAX_KEPT])),
         joint=(),
         cases=behaviour.cases,
         expected=behaviour.outcomes,
