@@ -12,7 +12,7 @@ from pathlib import Path
 from skill2env.authors.code.behaviour import ROOT
 from skill2env.authors.code.bench import BenchFailed, SandboxBench
 from skill2env.authors.code.contract import write_files
-from skill2env.authors.code.families.base import Draft, Family, NoTask, Offer
+from skill2env.authors.code.families.base import Draft, Family, Ground, NoTask, Offer
 from skill2env.authors.code.families.table import all_offers
 from skill2env.authors.code.study import Study, planning_image, source_digest, study
 from skill2env.authors.protocol import CreateReply, CreateRequest, PlanReply, PlanRequest
@@ -154,6 +154,6 @@ def _draft(
     with SandboxBench(planning_image(found.project.libraries)) as bench:
         bench.put_tree(dict(found.project.files), ROOT)
         try:
-            return family.draft(bench, spec, skill, found, offer)
+            return family.draft(bench, Ground(spec, skill, found), offer)
         except (NoTask, BenchFailed) as error:
             return Skipped(reason=SkipReason.NO_FAULT_FOUND, detail=f"{family.name}: {error}")

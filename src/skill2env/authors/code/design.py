@@ -8,17 +8,15 @@ also satisfy the hidden ones. Otherwise a careful solver could be graded wrong f
 # The values here are tagged JSON of any shape; `cases.well_formed` checks them where they come in.
 
 import random
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
 from skill2env.authors.code.assess import Viable, compare, outer_function
 from skill2env.authors.code.behaviour import Behaviour
 from skill2env.authors.code.bench import Bench
-from skill2env.authors.code.cases import Case, input_names
+from skill2env.authors.code.evidence import can_be_shown, is_public, spread, spread_over_targets
 from skill2env.authors.code.faults.sites import Site, find_sites
 from skill2env.authors.code.faults.source import parses
 from skill2env.authors.code.understand import Project
@@ -143,12 +141,6 @@ def _rank(item: Viable, behaviour: Behaviour) -> float:
     )
 
 
-def is_public(behaviour: Behaviour, case_id: str) -> bool:
-    """True for a command, or a call of a function whose name says that others may call it."""
-    case = behaviour.cases[case_id]
-    return case.kind == "command" or not any(part.startswith("_") for part in case.name.split("."))
-
-
 def broken_texts(project: Project, sites: Sequence[Site]) -> dict[str, str] | None:
     """Changed files with all faults in; None when they touch each other or no longer parse."""
     texts: dict[str, str] = {}
@@ -201,20 +193,6 @@ def _try(
     return Design(tuple(faults), texts, tuple(sorted(kept[:MAX_KEPT])), tuple(sorted(joint[:MAX_JOINT])))
 
 
-def spread_over_targets(ids: AbstractSet[str], near: AbstractSet[str], behaviour: Behaviour) -> list[str]:
-    """Order cases so that the first few of them are of as many functions and scripts as possible, near ones first.
-
-    Few inputs of each function notice most of what may go wrong in it; many of one notice little more.
-    """
-    ranks: dict[str, int] = {}
-    ranked: list[tuple[int, str]] = []
-    for i in sorted(ids, key=lambda i: (i not in near, i not in behaviour.observed, digest_of(i))):
-        target = behaviour.cases[i].target
-        ranks[target] = ranks.get(target, 0) + 1
-        ranked.append((ranks[target] * (1 if i in near else 3), i))
-    return [i for _, i in sorted(ranked, key=lambda item: item[0])]
-
-
 def _reaching(project: Project, behaviour: Behaviour, site: Site) -> list[str]:
     """Cases whose outcome the fault can change."""
     function = outer_function(site.function, project.modules[site.file].functions)
@@ -234,7 +212,7 @@ def _evidence(
     ranked = sorted(broken, key=lambda i: _showing(project, behaviour, i, site, words, level))
     if len(ranked) < level.shown + MIN_HIDDEN:
         return None
-    shown = _spread(behaviour, ranked, level.shown)
+    shown = spread(behaviour, ranked, level.shown)
     rest = [i for i in ranked if i not in shown]
     for differing in _alternatives(bench, project, behaviour, site, broken):
         if differing & set(shown) or not differing:
@@ -274,44 +252,6 @@ def _showing(
         size // 400,
         digest_of(case_id),
     )
-
-
-def _spread(behaviour: Behaviour, ranked: Sequence[str], count: int) -> list[str]:
-    """Up to `count` cases: other outcomes before equal ones, the skill's own and other entry points first."""
-    left = [i for i in ranked if can_be_shown(behaviour.cases[i])][: 8 * count]
-    found: list[str] = []
-    while left and len(found) < count:
-        shapes = {_shape(behaviour.outcomes[i]) for i in found}
-        targets = {behaviour.cases[i].target for i in found}
-        best = min(
-            left,
-            key=lambda i: (
-                _shape(behaviour.outcomes[i]) in shapes,
-                i not in behaviour.observed,
-                behaviour.cases[i].target in targets,
-                left.index(i),
-            ),
-        )
-        left.remove(best)
-        found.append(best)
-    return found
-
-
-def _shape(outcome: Any) -> str:
-    """Equal for outcomes that look alike to a reader: the names of written files do not matter."""
-    files = outcome.get("files", {})
-    return digest_of(
-        [sorted(files.values()), {key: value for key, value in outcome.items() if key != "files"}]
-    )
-
-
-_PORTABLE = re.compile(r"(?:[A-Za-z0-9_-][A-Za-z0-9._-]*/?)+")
-
-
-def can_be_shown(case: Case) -> bool:
-    """True when the names of its input files can be stored on every system, so that a report can hold them."""
-    names = input_names([list(case.args), list(case.kwargs.values())])
-    return all(name == "." or _PORTABLE.fullmatch(name) for name in names)
 
 
 def _alternatives(

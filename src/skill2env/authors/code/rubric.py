@@ -5,7 +5,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from skill2env.authors.code.understand import FunctionInfo, readme
+from skill2env.authors.code.readme import readme
+from skill2env.authors.code.understand import FunctionInfo
 from skill2env.records import Skill
 
 MIN_CHARS, MAX_CHARS = 25, 240

@@ -32,8 +32,17 @@ class Offer:
     """The family's own; never leaves it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What every task of every family starts from."""
+
+    spec: TaskSpec
+    skill: Skill
+    found: Study
+
+
 type Offers = Callable[[Skill, Study], list[Offer]]
-type Drafter = Callable[[Bench, TaskSpec, Skill, Study, Offer], Draft]
+type Drafter = Callable[[Bench, Ground, Offer], Draft]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,27 +10,28 @@ right ones and wrong ones mixed; a check that looks at the text of the code sees
 import keyword
 import random
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from skill2env.authors.code.assess import Viable, compare
 from skill2env.authors.code.bench import Bench
-from skill2env.authors.code.cases import Case
-from skill2env.authors.code.contract import Statement, app_folder, helpers, shared_fields, task_files
-from skill2env.authors.code.design import can_be_shown, is_public
-from skill2env.authors.code.families.base import Draft, Family, NoTask, Offer
+from skill2env.authors.code.contract import app_folder
+from skill2env.authors.code.evidence import can_be_shown, is_public
+from skill2env.authors.code.families.assertions import is_plain, test_module
+from skill2env.authors.code.families.base import Draft, Family, Ground, NoTask, Offer
 from skill2env.authors.code.families.checks_words import CRAFT, WORDS
+from skill2env.authors.code.families.task import Telling, delivery_task, metric_names, solve_script, stated
 from skill2env.authors.code.faults.source import Edit
-from skill2env.authors.code.instruction import Words, symptom, write_instruction
+from skill2env.authors.code.instruction import symptom
 from skill2env.authors.code.phrases import counted
 from skill2env.authors.code.preload import preload
-from skill2env.authors.code.report import Shown, literal, write_reports
-from skill2env.authors.code.rubric import grounding, write_rubric
+from skill2env.authors.code.report import Shown, write_reports
+from skill2env.authors.code.rubric import grounding
 from skill2env.authors.code.study import Study
 from skill2env.authors.code.understand import FunctionInfo
 from skill2env.axes import Archetype, Complexity, VerifierPattern
-from skill2env.records import Skill, TaskSpec, Workflow, canonical_json, digest_of
+from skill2env.records import Skill, Workflow, canonical_json, digest_of
 
 CHECKS = "checks"
 """Folder in the project that the tests are delivered in."""
@@ -78,6 +79,8 @@ def _offers(skill: Skill, found: Study) -> list[Offer]:
         return []
     if "__init__.py" in stems:
         return []  # its modules may only be imported as parts of their package
+    if any(stem.removesuffix(".py") in sys.stdlib_module_names for stem in stems):
+        return []  # checks would get the module of Python itself
     return [
         Offer(_workflow(skill, found, module), module)
         for module in modules(found)
@@ -144,11 +147,12 @@ def _workflow(skill: Skill, found: Study, module: Module) -> Workflow:
     )
 
 
-def _draft(bench: Bench, spec: TaskSpec, skill: Skill, found: Study, offer: Offer) -> Draft:
+def _draft(bench: Bench, ground: Ground, offer: Offer) -> Draft:
     module: Module = offer.material
-    described, hidden = COUNTS.get(spec.axes.complexity, COUNTS[Complexity.SHORT])
+    found = ground.found
+    described, hidden = COUNTS.get(ground.spec.axes.complexity, COUNTS[Complexity.SHORT])
     pool = [item for item in _distinct(module.viable) if _killers(found, item)]
-    random.Random(spec.seed).shuffle(pool)
+    random.Random(ground.spec.seed).shuffle(pool)
     behaviour = found.behaviour
     tellable = [item for item in pool if _example(found, item) is not None]
     known = tuple(tellable[:described])
@@ -169,32 +173,14 @@ def _draft(bench: Bench, spec: TaskSpec, skill: Skill, found: Study, offer: Offe
     if not all(wrong.get(item.site.key) for item in (*known, *rest)):
         raise NoTask("a mistake cannot be told by the recorded calls")
     quoted = [_told(bench, found, item, wrong[item.site.key], texts[item.site.key]) for item in known]
-    return _written(spec, skill, found, module, mistakes, quoted, ids)
+    return _written(ground, module, mistakes, quoted, ids)
 
 
 def _killers(found: Study, item: Viable) -> list[str]:
     """A few calls that tell a mistake and can be written down as plain assertions."""
     behaviour = found.behaviour
-    fit = [i for i in item.broken if _is_plain(behaviour.cases[i], behaviour.outcomes[i])]
+    fit = [i for i in item.broken if is_plain(behaviour.cases[i], behaviour.outcomes[i])]
     return sorted(fit, key=digest_of)[:KILLERS]
-
-
-def _is_plain(case: Case, outcome: Mapping[str, Any]) -> bool:
-    """True for a call of a module-level function with literal arguments and a literal answer, or an exception."""
-    if case.kind != "function" or "." in case.name or set(outcome) not in ({"value"}, {"raised"}):
-        return False
-    return all(_literal_only(part) for part in (*case.args, *case.kwargs.values(), outcome.get("value")))
-
-
-def _literal_only(value: Any) -> bool:
-    if isinstance(value, list):
-        return all(_literal_only(item) for item in value)
-    if not isinstance(value, dict):
-        return True
-    tag, inner = value.get("$"), value.get("v")
-    if tag == "float":
-        return inner != "nan"
-    return tag in ("tuple", "set", "frozenset", "dict") and _literal_only(inner)
 
 
 def _example(found: Study, item: Viable) -> str | None:
@@ -238,43 +224,33 @@ def _sentence(shown: Shown) -> str:
 
 
 def _written(
-    spec: TaskSpec,
-    skill: Skill,
-    found: Study,
-    module: Module,
-    mistakes: Mistakes,
-    quoted: Sequence[str],
-    ids: Sequence[str],
+    ground: Ground, module: Module, mistakes: Mistakes, quoted: Sequence[str], ids: Sequence[str]
 ) -> Draft:
-    project, folder = found.project, app_folder(found.project)
+    project, folder = ground.found.project, app_folder(ground.found.project)
     needed = max(1, round(SHARE * len(mistakes.hidden)))
-    paths = sorted({path.rpartition("/")[0] or "." for path in project.modules})
-    fields = {
-        **shared_fields(skill, project), "functions": _functions(module),
-        "mistakes": counted(len(mistakes.hidden), "further mistake"), "needed": str(needed),
-    }  # fmt: skip
-    words: Words = WORDS
-    instruction, metrics = write_instruction(words, fields, quoted, spec.axes, spec.seed)
-    told = Statement(
-        title=f"Write tests for {skill.name} that notice mistakes",
-        instruction=instruction,
-        metrics=metrics,
-        artifacts=(f"{folder}/{CHECKS}",),
+    telling = Telling(
+        title=f"Write tests for {ground.skill.name} that notice mistakes",
         keyword="author-tests",
-        rubric=write_rubric(skill, module.functions, CRAFT),
-    )
+        words=WORDS,
+        craft=CRAFT,
+        functions=module.functions,
+        fields={
+            "functions": _functions(module), "needed": str(needed),
+            "mistakes": counted(len(mistakes.hidden), "further mistake"),
+        },
+        quoted=quoted,
+    )  # fmt: skip
+    told = stated(ground, telling, CHECKS)
     total = RIGHT + len(mistakes.known) + len(mistakes.hidden)
-    order = sorted(range(total), key=lambda n: digest_of([spec.seed, n]))
     versions = {
-        "checks": CHECKS, "delivered": f"{folder}/{CHECKS}", "name": project.name, "paths": paths,
-        "files": dict(project.files), "metrics": [metric.name for metric in metrics], "needed": needed,
+        "checks": CHECKS, "delivered": f"{folder}/{CHECKS}", "name": project.name, "files": dict(project.files),
+        "paths": sorted({path.rpartition("/")[0] or "." for path in project.modules}),
+        "metrics": metric_names(told.metrics), "needed": needed, "preload": preload(project, project.modules),
         "known": [_spans(item) for item in mistakes.known], "hidden": [_spans(item) for item in mistakes.hidden],
-        "order": order, "preload": preload(project, project.modules),
+        "order": sorted(range(total), key=lambda n: digest_of([ground.spec.seed, n])),
     }  # fmt: skip
-    files = {**task_files(spec, skill, project, told, {}), **helpers("tests", VERIFIER)}
-    files["tests/test.sh"] = helpers("tests", ("test_checks.sh",))["tests/test_checks.sh"]
-    files["tests/versions.json"] = canonical_json(versions) + "\n"
-    return Draft(files, _solution(found, ids))
+    files = {"versions.json": canonical_json(versions) + "\n"}
+    return delivery_task(ground, told, {}, ("test_checks.sh", VERIFIER, files), _solution(ground.found, ids))
 
 
 def _functions(module: Module) -> str:
@@ -290,34 +266,9 @@ def _spans(item: Viable) -> dict[str, list[list[Any]]]:
 
 def _solution(found: Study, ids: Sequence[str]) -> dict[str, str]:
     folder = app_folder(found.project)
-    script = (
-        "#!/bin/bash\nset -euo pipefail\n"
-        'here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"\n'
-        f'mkdir -p {folder}/{CHECKS}\ncp "$here"/test_recorded.py {folder}/{CHECKS}/\n'
-    )
-    return {"solution/solve.sh": script, "solution/test_recorded.py": _tests(found, ids)}
-
-
-def _tests(found: Study, ids: Sequence[str]) -> str:
-    """A unittest module with one method a call."""
-    behaviour = found.behaviour
-    modules: set[str] = set()
-    methods: list[str] = []
-    for number, i in enumerate(ids, 1):
-        case, outcome = behaviour.cases[i], behaviour.outcomes[i]
-        module = case.file.rpartition("/")[2].removesuffix(".py")
-        modules.add(module)
-        words = [literal(item) for item in case.args]
-        words += [f"{name}={literal(item)}" for name, item in sorted(case.kwargs.items())]
-        call = f"{module}.{case.name}({', '.join(words)})"
-        if "raised" in outcome:
-            body = f"with self.assertRaises(Exception) as caught:\n            {call}\n"
-            body += f"        self.assertEqual(type(caught.exception).__name__, {outcome['raised']!r})"
-        else:
-            body = f"self.assertEqual({call}, {literal(outcome['value'])})"
-        methods.append(f"    def test_{number:03d}(self):\n        {body}\n")
-    head = "".join(f"import {name}\n" for name in sorted(modules))
-    return f"import unittest\n\n{head}\n\nclass Recorded(unittest.TestCase):\n" + "\n".join(methods)
+    target = f"{folder}/{CHECKS}"
+    script = solve_script(f"mkdir -p {target}", f'cp "$here"/test_recorded.py {target}/')
+    return {"solution/solve.sh": script, "solution/test_recorded.py": test_module(found, ids)}
 
 
 FAMILY = Family(

@@ -4,44 +4,28 @@ The reference solution keeps the old function under a private name for the calle
 of it. New outcomes follow from recorded ones by the rule; both versions are run before the task is written.
 """
 
-import ast
 import random
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from skill2env.authors.code.assess import compare_cases
 from skill2env.authors.code.bench import Bench
 from skill2env.authors.code.cases import Case
-from skill2env.authors.code.contract import (
-    Graded,
-    Statement,
-    app_folder,
-    interface_of,
-    shared_fields,
-    solution_files,
-    task_files,
-    verifier_files,
-)
-from skill2env.authors.code.design import MAX_KEPT, can_be_shown, spread_over_targets
-from skill2env.authors.code.families.base import Draft, Family, NoTask, Offer
+from skill2env.authors.code.design import MAX_KEPT
+from skill2env.authors.code.evidence import can_be_shown, spread_over_targets
+from skill2env.authors.code.families.base import Draft, Family, Ground, NoTask, Offer
 from skill2env.authors.code.families.migrate_words import CRAFT, WORDS
-from skill2env.authors.code.families.rules import RULES, Rule
+from skill2env.authors.code.families.moves import MIN_CHANGED, Move, migrated, moves
+from skill2env.authors.code.families.task import Change, Telling, Truth, bands, code_task, examples, listed
 from skill2env.authors.code.faults.source import Edit, parses
-from skill2env.authors.code.instruction import symptom, write_instruction
 from skill2env.authors.code.phrases import counted
 from skill2env.authors.code.report import write_reports
-from skill2env.authors.code.rubric import grounding, write_rubric
+from skill2env.authors.code.rubric import grounding
 from skill2env.authors.code.study import Study
-from skill2env.authors.code.templates.tagged_values import same
-from skill2env.authors.code.understand import FunctionInfo, ModuleInfo
 from skill2env.axes import Archetype, Complexity, VerifierPattern
-from skill2env.records import Skill, TaskSpec, Workflow, digest_of
+from skill2env.records import Skill, Workflow, digest_of
 
-MIN_CHANGED = 8
 SHOWN, MOST_HIDDEN = 4, 24
-MAX_OFFERS = 6
 SPARE = 16
 """Cases that must stay and are tried beyond those that are used."""
 COUNTS: dict[str, int] = {Complexity.LONG: 2, Complexity.DEEP: 3}
@@ -49,118 +33,13 @@ COUNTS: dict[str, int] = {Complexity.LONG: 2, Complexity.DEEP: 3}
 FOLDER = "examples"
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
-    """One function and the rule by which it changes."""
-
-    info: FunctionInfo
-    module: ModuleInfo
-    node: ast.FunctionDef
-    rule: Rule
-    changed: Mapping[str, tuple[Case, Any]]
-    """Id of a recorded call -> the call in its new form and its right outcome."""
-
-    @property
-    def key(self) -> str:
-        """``file:name``."""
-        return f"{self.module.file}:{self.info.name}"
-
-
-def moves(found: Study) -> list[Move]:
-    """Every function that a rule fits, those with callers inside the project first, rules mixed."""
-    ranked: list[tuple[int, int, str, Move]] = []
-    used: dict[str, int] = {}
-    for file, module in sorted(found.project.modules.items()):
-        by_name = {info.name: info for info in module.functions}
-        for node in module.source.tree.body:
-            info = by_name.get(node.name) if isinstance(node, ast.FunctionDef) else None
-            if (
-                info is None
-                or not isinstance(node, ast.FunctionDef)
-                or not _movable(found, module, node, info)
-            ):
-                continue
-            for rule in _rules(f"{file}:{info.name}"):
-                changed = _changed(found, file, info, node, rule)
-                if len(changed) >= MIN_CHANGED:
-                    used[rule.name] = used.get(rule.name, 0) + 1
-                    inside = len(_loads(module, info.name)) > 0
-                    ranked.append(
-                        (
-                            used[rule.name],
-                            int(not inside),
-                            f"{file}:{info.name}",
-                            Move(info, module, node, rule, changed),
-                        )
-                    )
-    distinct: dict[str, Move] = {}
-    for *_, move in sorted(ranked, key=lambda item: item[:3]):
-        distinct.setdefault(move.key, move)
-    return list(distinct.values())[:MAX_OFFERS]
-
-
-def _rules(key: str) -> list[Rule]:
-    """All rules in an order of the function's own, so that no rule is always tried first."""
-    return sorted(RULES, key=lambda rule: digest_of([key, rule.name]))
-
-
-def _movable(found: Study, module: ModuleInfo, node: ast.FunctionDef, info: FunctionInfo) -> bool:
-    if not info.public or info.name == "main" or node.decorator_list or node.args.vararg or node.args.kwarg:
-        return False
-    if any(isinstance(part, ast.Yield | ast.YieldFrom) for part in ast.walk(node)):
-        return False
-    word = re.compile(rf"\b{re.escape(info.name)}\b")
-    others = [path for path in found.project.modules if path != module.file]
-    if any(word.search(found.project.files[path]) for path in others):
-        return False  # other modules would have to follow, which the reference solution does not do
-    bound = [part for part in ast.walk(module.source.tree) if _binds(part, info.name)]
-    return len(bound) == 1
-
-
-def _binds(node: ast.AST, name: str) -> bool:
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return node.name == name
-    if isinstance(node, ast.arg):
-        return node.arg == name
-    if isinstance(node, ast.alias):
-        return (node.asname or node.name) == name
-    return isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load) and node.id == name
-
-
-def _loads(module: ModuleInfo, name: str) -> list[ast.Name]:
-    return [
-        part
-        for part in ast.walk(module.source.tree)
-        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load) and part.id == name
-    ]
-
-
-def _changed(
-    found: Study, file: str, info: FunctionInfo, node: ast.FunctionDef, rule: Rule
-) -> dict[str, tuple[Case, Any]]:
-    """Recorded calls that look or end differently under a rule."""
-    if rule.takes and (len(info.parameters) < 2 or node.args.posonlyargs):
-        return {}
-    result: dict[str, tuple[Case, Any]] = {}
-    for i, case in found.behaviour.cases.items():
-        if case.kind != "function" or (case.file, case.name) != (file, info.name):
-            continue
-        outcome = found.behaviour.outcomes[i]
-        new = rule.change(case, outcome, info.parameters)
-        if new is not None and not (new[0].id == case.id and same(new[1], outcome)):
-            result[i] = new
-    return result
-
-
 def _offers(skill: Skill, found: Study) -> list[Offer]:
     able = moves(found)
-    return [Offer(_workflow(skill, found, able, number), number) for number in range(len(able))]
+    return [Offer(_workflow(skill, found, able, number), (able, number)) for number in range(len(able))]
 
 
 def _workflow(skill: Skill, found: Study, able: Sequence[Move], number: int) -> Workflow:
     move = able[number]
-    bands = [Complexity.SHORT, Complexity.MODERATE]
-    bands += [band for band, count in COUNTS.items() if count <= len(able)]
     return Workflow(
         name=f"migrate-{number + 1}",
         summary=f"Move {move.info.name} of {skill.name} to a new form by a stated rule ({move.rule.name}), everything else unchanged.",
@@ -174,40 +53,19 @@ def _workflow(skill: Skill, found: Study, able: Sequence[Move], number: int) -> 
         suitable={
             "archetype": (Archetype.MIGRATE.value,),
             "verifier_pattern": (VerifierPattern.DIFFERENTIAL.value,),
-            "complexity": tuple(str(band) for band in bands),
+            "complexity": bands(COUNTS, len(able)),
         },
     )
 
 
-def migrated(module: ModuleInfo, wanted: Sequence[Move]) -> list[Edit]:
-    """Edits of one file: old functions get private names, inside callers follow, new functions stand after them."""
-    source = module.source
-    edits: list[Edit] = []
-    helpers: set[str] = set()
-    for move in sorted(wanted, key=lambda item: item.node.lineno):
-        old = f"_{move.info.name}_before"
-        start = source.span(move.node)[0] + len(b"def ")
-        edits.append(Edit(start, start + len(move.info.name.encode()), old))
-        edits += [source.replace(name, old) for name in _loads(module, move.info.name)]
-        helper = move.rule.helper if move.rule.name not in helpers else ""
-        helpers.add(move.rule.name)
-        given = [f"{a.arg}" for a in (*move.node.args.posonlyargs, *move.node.args.args)]
-        given += [f"{a.arg}={a.arg}" for a in move.node.args.kwonlyargs]
-        takes = move.rule.takes or ast.unparse(move.node.args)
-        body = move.rule.body.format(call=f"{old}({', '.join(given)})", old=old)
-        doc = f'    """{move.info.name} in its new form: {move.rule.name}."""\n'
-        text = f"\n\n\n{helper}{chr(10) * 2 if helper else ''}def {move.info.name}({takes}):\n{doc}{body}"
-        end = source.span(move.node)[1]
-        edits.append(Edit(end, end, text.rstrip("\n")))
-    return edits
-
-
-def _draft(bench: Bench, spec: TaskSpec, skill: Skill, found: Study, offer: Offer) -> Draft:
-    able = moves(found)
-    first: Move = able[int(offer.material)]
+def _draft(bench: Bench, ground: Ground, offer: Offer) -> Draft:
+    found = ground.found
+    able: Sequence[Move] = offer.material[0]
+    first = able[int(offer.material[1])]
     others = [item for item in able if item.key != first.key]
-    random.Random(spec.seed).shuffle(others)
-    chosen = sorted([first, *others[: COUNTS.get(spec.axes.complexity, 1) - 1]], key=lambda item: item.key)
+    random.Random(ground.spec.seed).shuffle(others)
+    count = COUNTS.get(ground.spec.axes.complexity, 1)
+    chosen = sorted([first, *others[: count - 1]], key=lambda item: item.key)
     edits = {
         file: migrated(found.project.modules[file], [m for m in chosen if m.module.file == file])
         for file in sorted({m.module.file for m in chosen})
@@ -218,20 +76,18 @@ def _draft(bench: Bench, spec: TaskSpec, skill: Skill, found: Study, offer: Offe
         raise NoTask("the places that have to change overlap") from error
     if not all(parses(text) for text in texts.values()):
         raise NoTask("the migrated code does not parse")
-    return _checked(bench, spec, skill, found, chosen, texts, edits)
+    return _checked(bench, ground, chosen, texts, edits)
 
 
 def _checked(
     bench: Bench,
-    spec: TaskSpec,
-    skill: Skill,
-    found: Study,
+    ground: Ground,
     chosen: Sequence[Move],
     texts: Mapping[str, str],
     edits: Mapping[str, Sequence[Edit]],
 ) -> Draft:
     """Run both versions on new and old cases, then split and write."""
-    behaviour = found.behaviour
+    found, behaviour = ground.found, ground.found.behaviour
     targets = {move.key for move in chosen}
     reaching = {i for move in chosen for i in behaviour.through(move.module.file, move.info.name)}
     still = {i for i, case in behaviour.cases.items() if case.target not in targets}
@@ -264,71 +120,49 @@ def _checked(
     stay = [i for i in kept if i not in wrong]
     if len(stay) * 10 < len(kept) * 9:
         raise NoTask("behaviour that must stay would change")
-    graded = Graded(
-        tuple(groups),
-        tuple(sorted(stay[:MAX_KEPT])),
-        (),
-        cases,
-        expected,
-        _interface(found, chosen, list(texts)),
+    truth = Truth(
+        tuple(groups), tuple(sorted(stay[:MAX_KEPT])), cases, expected, interface=_interface(chosen)
     )
-    return _written(bench, spec, skill, found, chosen, (texts, edits), (graded, now))
+    return _written(bench, ground, chosen, (texts, edits), (truth, now))
 
 
-def _interface(
-    found: Study, chosen: Sequence[Move], files: Sequence[str]
-) -> dict[str, dict[str, Sequence[str]]]:
-    interface = interface_of(found.project, files)
+def _interface(chosen: Sequence[Move]) -> dict[str, dict[str, Sequence[str]]]:
+    """Functions that take other arguments afterwards."""
+    found: dict[str, dict[str, Sequence[str]]] = {}
     for move in chosen:
         if move.rule.takes:
-            interface[move.module.file][move.info.name] = (move.rule.takes,)
-    return interface
+            found.setdefault(move.module.file, {})[move.info.name] = (move.rule.takes,)
+    return found
 
 
 def _written(
     bench: Bench,
-    spec: TaskSpec,
-    skill: Skill,
-    found: Study,
+    ground: Ground,
     chosen: Sequence[Move],
     change: tuple[Mapping[str, str], Mapping[str, Sequence[Edit]]],
-    truth: tuple[Graded, Mapping[str, Any]],
+    judged: tuple[Truth, Mapping[str, Any]],
 ) -> Draft:
-    project, (texts, edits), (graded, now) = found.project, change, truth
-    folder = app_folder(project)
-    ids = [i for shown, _ in graded.groups for i in shown]
-    cases = [(graded.cases[i], graded.expected[i], now[i]) for i in ids]
-    files, shown = write_reports(bench, project, cases, {}, texts, FOLDER)
-    names = [f"`{move.info.name}` in `{move.module.file}`" for move in chosen]
-    fields = {
-        **shared_fields(skill, project),
-        "functions": names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}",
-        "cases": counted(len(shown), "example"),
-        "speak": "speaks" if len(names) == 1 else "speak",
-    }
+    (texts, edits), (truth, now) = change, judged
+    ids = [i for shown, _ in truth.groups for i in shown]
+    cases = [(truth.cases[i], truth.expected[i], now[i]) for i in ids]
+    files, shown = write_reports(bench, ground.found.project, cases, {}, texts, FOLDER)
     rules = "\n".join(f"- {move.rule.words.format(function=f'`{move.info.name}`')}" for move in chosen)
-    instruction, metrics = write_instruction(
-        WORDS,
-        fields,
-        [symptom(item) for item in shown[:1]],
-        spec.axes,
-        spec.seed,
-        f"The new form:\n\n{rules}",
-    )
-    told = Statement(
-        title=f"Move functions of {skill.name} to a new form",
-        instruction=instruction,
-        metrics=metrics,
-        artifacts=(folder,),
+    telling = Telling(
+        title=f"Move functions of {ground.skill.name} to a new form",
         keyword="migrate",
-        rubric=write_rubric(skill, [move.info for move in chosen], CRAFT),
+        words=WORDS,
+        craft=CRAFT,
+        functions=[move.info for move in chosen],
+        fields={
+            "functions": listed([(move.info, move.module) for move in chosen]),
+            "cases": counted(len(shown), "example"),
+            "speak": "speaks" if len(chosen) == 1 else "speak",
+        },
+        quoted=examples(shown, 1),
+        details=f"The new form:\n\n{rules}",
     )
     added = {f"{FOLDER}/{name}": text for name, text in files.items()}
-    before = {file: project.files[file] for file in texts}
-    return Draft(
-        {**task_files(spec, skill, project, told, added), **verifier_files(project, graded, metrics)},
-        solution_files(project, before, edits),
-    )
+    return code_task(ground, telling, Change({}, added, edits), truth)
 
 
 FAMILY = Family(

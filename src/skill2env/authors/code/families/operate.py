@@ -14,18 +14,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from skill2env.authors.code.bench import Bench
-from skill2env.authors.code.cases import Case
-from skill2env.authors.code.contract import Statement, app_folder, helpers, shared_fields, task_files
-from skill2env.authors.code.families.base import Draft, Family, NoTask, Offer
+from skill2env.authors.code.contract import app_folder, helpers
+from skill2env.authors.code.families.base import Draft, Family, Ground, NoTask, Offer
 from skill2env.authors.code.families.operate_words import CRAFT, PROCEDURE, WORDS
+from skill2env.authors.code.families.orders import Order, order_of
 from skill2env.authors.code.families.parts import Part, cut
-from skill2env.authors.code.instruction import write_instruction
+from skill2env.authors.code.families.task import Telling, delivery_task, metric_names, solve_script, stated
 from skill2env.authors.code.phrases import counted
-from skill2env.authors.code.rubric import grounding, write_rubric
+from skill2env.authors.code.rubric import grounding
 from skill2env.authors.code.study import Study
 from skill2env.authors.code.understand import FunctionInfo
 from skill2env.axes import Archetype, Complexity, VerifierPattern
-from skill2env.records import Skill, TaskSpec, Workflow, canonical_json, digest_of
+from skill2env.records import Skill, Workflow, canonical_json, digest_of
 
 COUNTS: dict[str, int] = {
     Complexity.SHORT: 4,
@@ -34,108 +34,8 @@ COUNTS: dict[str, int] = {
     Complexity.DEEP: 14,
 }
 """Orders of a band."""
-MIN_LINES = 3
-MAX_TEXT = 12_000
 MAX_OFFERS = 4
 VERIFIER = ("grading.py", "grade_delivery.py")
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """One thing to do: a script with arguments or a function with named arguments, over files."""
-
-    id: str
-    case: Case
-    files: Mapping[str, str]
-    """Name -> text, as the tool needs it."""
-    run: Mapping[str, Any]
-    """As orders.json says it; the name of a file stands where the file goes."""
-    result: Mapping[str, Any]
-    """As it is to be delivered."""
-
-
-def plain(value: Any) -> Any:
-    """A tagged value as JSON has it. Raises ValueError for what JSON cannot tell apart."""
-    if isinstance(value, list):
-        return [plain(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    tag = value.get("$")
-    if tag == "float" and value["v"] not in ("nan", "inf", "-inf"):
-        return float(value["v"])
-    if tag == "tuple":
-        return [plain(item) for item in value["v"]]
-    if tag == "dict" and all(isinstance(pair[0], str) for pair in value["v"]):
-        return {pair[0]: plain(pair[1]) for pair in value["v"]}
-    raise ValueError(f"no plain form: {tag}")
-
-
-def _given(value: Any, files: dict[str, str]) -> Any:
-    """An argument as an order says it; files are collected."""
-    if isinstance(value, dict) and value.get("$") == "file":
-        name = str(value["name"]).rsplit("/", 1)[-1]
-        if files.setdefault(name, str(value["text"])) != value["text"]:
-            raise ValueError("two files of one name")
-        return name
-    return plain(value)
-
-
-def order_of(case: Case, outcome: Mapping[str, Any], parameters: Sequence[str]) -> Order | None:
-    """A recorded case as an order; None when it has no plain form or too little input."""
-    if "<work>" in str(outcome) or "<root>" in str(outcome) or "arguments" in outcome:
-        return None
-    files: dict[str, str] = {}
-    try:
-        if case.kind == "command":
-            run: dict[str, Any] = {"script": case.file, "arguments": _command(case, files)}
-            result = _ran(outcome)
-        else:
-            named = dict(zip(parameters, case.args, strict=False)) | dict(case.kwargs)
-            if len(case.args) > len(parameters) or set(outcome) - {"value", "raised"}:
-                return None
-            given = {key: _given(value, files) for key, value in named.items()}
-            run = {"file": case.file, "function": case.name, "arguments": given, "paths_as": _paths_as(case)}
-            result = (
-                {"raised": outcome["raised"]} if "raised" in outcome else {"value": plain(outcome["value"])}
-            )
-    except (ValueError, KeyError):
-        return None
-    good = files and all(_is_plain(text) for text in files.values())
-    return Order(case.id, case, files, run, result) if good else None
-
-
-def _paths_as(case: Case) -> str:
-    """Type that the function takes paths as."""
-    values = [item for item in (*case.args, *case.kwargs.values()) if isinstance(item, dict)]
-    return "pathlib.Path" if any(item.get("as") == "path" for item in values) else "str"
-
-
-def _is_plain(text: str) -> bool:
-    """True for a text of lines that every program counts alike."""
-    lines = text.split("\n")
-    return (
-        len(lines) > MIN_LINES
-        and len(text) <= MAX_TEXT
-        and lines[-1] == ""
-        and text.splitlines() == lines[:-1]
-    )
-
-
-def _command(case: Case, files: dict[str, str]) -> list[str]:
-    words: list[str] = []
-    for item in case.args:
-        fresh = isinstance(item, dict) and item.get("$") == "fresh"
-        word = str(item["name"]) if fresh else _given(item, files)
-        if not isinstance(word, str) or (fresh and word == "."):
-            raise ValueError("not a word")
-        words.append(word)
-    return words
-
-
-def _ran(outcome: Mapping[str, Any]) -> dict[str, Any]:
-    if "exit" not in outcome:
-        raise ValueError("it raised")
-    return {key: outcome.get(key, other) for key, other in (("exit", 0), ("stdout", ""), ("files", {}))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,17 +101,17 @@ def _workflow(skill: Skill, found: Study, desk: Desk) -> Workflow:
     )
 
 
-def _draft(bench: Bench, spec: TaskSpec, skill: Skill, found: Study, offer: Offer) -> Draft:
+def _draft(bench: Bench, ground: Ground, offer: Offer) -> Draft:
     del bench  # everything that is needed was recorded
     desk: Desk = offer.material
-    count = COUNTS.get(spec.axes.complexity, COUNTS[Complexity.SHORT])
-    rng = random.Random(spec.seed)
+    count = COUNTS.get(ground.spec.axes.complexity, COUNTS[Complexity.SHORT])
+    rng = random.Random(ground.spec.seed)
     orders = _different(desk.orders, rng)[:count]
     if len(orders) < count:
         raise NoTask("too few recorded calls have results that differ")
     named = {f"order-{number:02d}": order for number, order in enumerate(orders, 1)}
     inbox, parts = _inbox(named, rng)
-    return _written(spec, skill, found, desk, named, inbox, len(parts))
+    return _written(ground, desk, named, inbox, len(parts))
 
 
 def _different(orders: Sequence[Order], rng: random.Random) -> list[Order]:
@@ -247,44 +147,33 @@ def _inbox(named: Mapping[str, Order], rng: random.Random) -> tuple[dict[str, st
 
 
 def _written(
-    spec: TaskSpec,
-    skill: Skill,
-    found: Study,
-    desk: Desk,
-    named: Mapping[str, Order],
-    inbox: Mapping[str, str],
-    parts: int,
+    ground: Ground, desk: Desk, named: Mapping[str, Order], inbox: Mapping[str, str], parts: int
 ) -> Draft:
-    project, folder = found.project, app_folder(found.project)
-    fields = {
-        **shared_fields(skill, project), "orders": counted(len(named), "order"), "parts": str(parts),
-        "target": f"`{desk.target.replace(':', '` and its function `')}`",
-    }  # fmt: skip
-    instruction, metrics = write_instruction(WORDS, fields, [], spec.axes, spec.seed, _form(desk))
-    told = Statement(
-        title=f"Run orders through {skill.name} and hand in checked results",
-        instruction=instruction,
-        metrics=metrics,
-        artifacts=(f"{folder}/outbox",),
+    folder = app_folder(ground.found.project)
+    telling = Telling(
+        title=f"Run orders through {ground.skill.name} and hand in checked results",
         keyword="operate",
-        rubric=write_rubric(skill, desk.functions, CRAFT),
-    )
+        words=WORDS,
+        craft=CRAFT,
+        functions=desk.functions,
+        fields={
+            "orders": counted(len(named), "order"), "parts": str(parts),
+            "target": f"`{desk.target.replace(':', '` and its function `')}`",
+        },
+        details=_form(desk),
+    )  # fmt: skip
+    told = stated(ground, telling, "outbox")
     truth = {
         "delivered": f"{folder}/outbox",
-        "metrics": [metric.name for metric in metrics],
+        "metrics": metric_names(told.metrics),
         "orders": {
             name: {"files": dict(order.files), "result": dict(order.result)} for name, order in named.items()
         },
     }
-    files = {**task_files(spec, skill, project, told, inbox), **helpers("tests", VERIFIER)}
-    files["tests/test.sh"] = helpers("tests", ("test_delivery.sh",))["tests/test_delivery.sh"]
-    files["tests/truth.json"] = canonical_json(truth) + "\n"
-    script = (
-        "#!/bin/bash\nset -euo pipefail\n"
-        'here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"\n'
-        f'exec /usr/bin/python3 -s -B "$here/operate.py" {folder}\n'
-    )
-    return Draft(files, {"solution/solve.sh": script, **helpers("solution", ("operate.py",))})
+    files = {"truth.json": canonical_json(truth) + "\n"}
+    script = solve_script(f'exec /usr/bin/python3 -s -B "$here/operate.py" {folder}')
+    solution = {"solution/solve.sh": script, **helpers("solution", ("operate.py",))}
+    return delivery_task(ground, told, inbox, ("test_delivery.sh", VERIFIER, files), solution)
 
 
 def _form(desk: Desk) -> str:

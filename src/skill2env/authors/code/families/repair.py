@@ -8,28 +8,19 @@ from typing import Any
 
 from skill2env.authors.code.assess import compare
 from skill2env.authors.code.bench import Bench, BenchFailed
-from skill2env.authors.code.contract import (
-    Graded,
-    Statement,
-    app_folder,
-    interface_of,
-    reverse,
-    shared_fields,
-    solution_files,
-    task_files,
-    verifier_files,
-)
+from skill2env.authors.code.contract import reverse
 from skill2env.authors.code.design import Design, Level, broken_texts, design, level_of
-from skill2env.authors.code.families.base import Draft, Family, NoTask, Offer
+from skill2env.authors.code.families.base import Draft, Family, Ground, NoTask, Offer
+from skill2env.authors.code.families.task import Change, Telling, Truth, code_task, examples
 from skill2env.authors.code.faults.source import Edit
-from skill2env.authors.code.instruction import Words, symptom, write_instruction
+from skill2env.authors.code.instruction import Words
 from skill2env.authors.code.phrases import counted
 from skill2env.authors.code.report import Shown, write_reports
-from skill2env.authors.code.rubric import REPAIR, write_rubric
+from skill2env.authors.code.rubric import REPAIR
 from skill2env.authors.code.study import Study
 from skill2env.authors.code.workflows import Group, groups, workflow
 from skill2env.axes import Expertise
-from skill2env.records import Skill, TaskSpec
+from skill2env.records import Skill
 
 ATTEMPTS = 4
 """Designs tried for one spec before it is skipped."""
@@ -113,15 +104,16 @@ def _offers(skill: Skill, found: Study) -> list[Offer]:
     return [Offer(workflow(skill, found, group), group) for group in groups(found)]
 
 
-def _draft(bench: Bench, spec: TaskSpec, skill: Skill, found: Study, offer: Offer) -> Draft:
+def _draft(bench: Bench, ground: Ground, offer: Offer) -> Draft:
     group: Group = offer.material
-    level = level_of(spec.axes.complexity)
+    found, level = ground.found, level_of(ground.spec.axes.complexity)
     why = f"no set of {level.faults} faults in {group.name} leaves enough to show and to hold back"
     for attempt in range(ATTEMPTS):
         try:
-            plan = design(bench, found.project, found.behaviour, group.viable, level, spec.seed + attempt)
+            seed = ground.spec.seed + attempt
+            plan = design(bench, found.project, found.behaviour, group.viable, level, seed)
             if plan is not None:
-                return _written(spec, skill, found, plan, level, _reports(bench, found, plan))
+                return _written(ground, plan, level, _reports(bench, found, plan))
         except BenchFailed as error:
             why = str(error)
     raise NoTask(why)
@@ -138,49 +130,32 @@ def _reports(bench: Bench, found: Study, plan: Design) -> tuple[dict[str, str], 
 
 
 def _written(
-    spec: TaskSpec,
-    skill: Skill,
-    found: Study,
-    plan: Design,
-    level: Level,
-    reports: tuple[dict[str, str], list[Shown]],
+    ground: Ground, plan: Design, level: Level, reports: tuple[dict[str, str], list[Shown]]
 ) -> Draft:
-    project, behaviour, (report_files, shown) = found.project, found.behaviour, reports
-    folder = app_folder(project)
-    fields = {**shared_fields(skill, project), "cases": counted(len(shown), "reported case")}
-    quoted = [symptom(item) for item in shown[: 1 if level.distant else 3]]
-    instruction, metrics = write_instruction(WORDS, fields, quoted, spec.axes, spec.seed)
+    project, behaviour, (files, shown) = ground.found.project, ground.found.behaviour, reports
     through = {name for fault in plan.faults for i in fault.reported for name in behaviour.reached[i]}
-    functions = [
-        info
-        for file, module in sorted(project.modules.items())
-        for info in module.functions
-        if f"{file}:{info.name}" in through
-    ]
-    told = Statement(
-        title=f"Mend wrong results in {skill.name}",
-        instruction=instruction,
-        metrics=metrics,
-        artifacts=(folder,),
+    telling = Telling(
+        title=f"Mend wrong results in {ground.skill.name}",
         keyword="repair",
-        rubric=write_rubric(skill, functions, REPAIR),
-    )
-    graded = Graded(
-        groups=tuple((fault.reported, fault.hidden) for fault in plan.faults),
-        kept=plan.kept,
-        joint=plan.joint,
-        cases=behaviour.cases,
-        expected=behaviour.outcomes,
-        interface=interface_of(project, list(plan.texts)),
+        words=WORDS,
+        craft=REPAIR,
+        functions=[
+            info
+            for file, module in sorted(project.modules.items())
+            for info in module.functions
+            if f"{file}:{info.name}" in through
+        ],
+        fields={"cases": counted(len(shown), "reported case")},
+        quoted=examples(shown, 1 if level.distant else 3),
     )
     made: dict[str, list[Edit]] = {}
     for fault in plan.faults:
         made.setdefault(fault.site.file, []).append(fault.site.edit)
-    added = {**plan.texts, **{f"reports/{name}": text for name, text in report_files.items()}}
-    return Draft(
-        {**task_files(spec, skill, project, told, added), **verifier_files(project, graded, metrics)},
-        solution_files(project, plan.texts, reverse(project, made)),
-    )
+    added = {f"reports/{name}": text for name, text in files.items()}
+    change = Change(plan.texts, added, reverse(project, made))
+    groups = tuple((fault.reported, fault.hidden) for fault in plan.faults)
+    truth = Truth(groups, plan.kept, behaviour.cases, behaviour.outcomes, plan.joint)
+    return code_task(ground, telling, change, truth)
 
 
 FAMILY = Family(
