@@ -16,6 +16,7 @@ from typing import Any
 
 from skill2env.authors.code.bench import Bench, ask
 from skill2env.authors.code.cases import Case
+from skill2env.authors.code.docstrings import shown_in_docstrings
 from skill2env.authors.code.invent import invent
 from skill2env.authors.code.preload import preload
 from skill2env.authors.code.templates.tagged_values import same
@@ -70,7 +71,8 @@ def record(bench: Bench, project: Project, observed: Sequence[Case]) -> Behaviou
     """
     bench.put_tree(dict(project.files), ROOT)
     called = frozenset(case.target for case in observed)
-    seeds = _seeds([*observed, *documented(project), *invent(project, called)])
+    shown = [*documented(project), *shown_in_docstrings(project)]
+    seeds = _seeds([*observed, *shown, *invent(project, called)])
     stable, outcomes, reached = _replay(bench, project, seeds)
     derived = _derive(project, stable)
     more, more_outcomes, more_reached = _replay(bench, project, derived)
@@ -218,7 +220,7 @@ def _arguments(example: Example, project: Project) -> list[Any] | None:
             if data is None:
                 return None
             found.append(
-                {"$": "file", "name": data.rsplit("/", 1)[-1], "text": project.files[data], "as": "str"}
+                {"$": "file", "name": data.rsplit("/", 1)[-1], "text": project.samples[data], "as": "str"}
             )
         else:
             found.append(word)
@@ -229,11 +231,11 @@ def _arguments(example: Example, project: Project) -> list[Any] | None:
 def _sample(word: str, project: Project) -> str | None:
     """Sample data that a word of an example can stand for: the named file, or the only one of its kind."""
     name = word.rsplit("/", 1)[-1]
-    named = [path for path in project.data_files if path.rsplit("/", 1)[-1] == name]
+    named = [path for path in project.samples if path.rsplit("/", 1)[-1] == name]
     if named:
         return named[0]
     suffix = name.rsplit(".", 1)[-1].rstrip(">}]")
-    alike = [path for path in project.data_files if path.endswith(f".{suffix}")]
+    alike = [path for path in project.samples if path.endswith(f".{suffix}")]
     if not alike and _PLACEHOLDER.search(word):
-        alike = [path for path in project.data_files if re.search(r"demo|sample|example|input", path)]
+        alike = [path for path in project.samples if re.search(r"demo|sample|example|input", path)]
     return alike[0] if alike else None

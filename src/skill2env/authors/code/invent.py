@@ -73,9 +73,9 @@ def _words(project: Project, module: ModuleInfo) -> Words:
         if len(text) <= MAX_BLOCK_CHARS and len(blocks) < 24:
             wrapped = f"```{language}\n{text}```\n" if language == "mermaid" else text
             blocks.append((f"sample.{SUFFIXES.get(language, language)}", wrapped))
-    for path in project.data_files:
-        if len(project.files[path]) <= MAX_BLOCK_CHARS:
-            blocks.append((path.rsplit("/", 1)[-1], project.files[path]))
+    for path, text in project.samples.items():
+        if len(text) <= MAX_BLOCK_CHARS:
+            blocks.append((path.rsplit("/", 1)[-1], text))
     return Words(tuple(spans) + module.texts[:60], tuple(blocks), module.numbers)
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from skill2env.authors.code.faults.source import Source
 from skill2env.authors.code.libraries import Libraries, choose
 from skill2env.authors.code.readme import readme
+from skill2env.authors.code.seeds import Seeds, read_seeds
 from skill2env.records import FileKind, Skill
 
 MAX_FILE_BYTES = 512 * 1024
@@ -99,6 +100,8 @@ class Project:
     examples: tuple[Example, ...]
     unreadable: Mapping[str, str] = field(default_factory=dict[str, str])
     """Python files that do not parse -> why."""
+    seeds: Seeds = field(default_factory=Seeds)
+    """What the skill's own evals offer; the file itself is never part of `files`."""
 
     @property
     def data_files(self) -> tuple[str, ...]:
@@ -106,6 +109,14 @@ class Project:
         return tuple(
             sorted(path for path in self.files if path.endswith(DATA_SUFFIXES) and path != "README.md")
         )
+
+    @cached_property
+    def samples(self) -> Mapping[str, str]:
+        """Texts that inputs can be made of: bundled data by path, then files of the skill's evals, sorted."""
+        seeded = {
+            f"evals/{name}": text for name, text in self.seeds.files.items() if name.endswith(DATA_SUFFIXES)
+        }
+        return {**{path: self.files[path] for path in self.data_files}, **seeded}
 
     @cached_property
     def own_names(self) -> frozenset[str]:
@@ -155,7 +166,8 @@ def understand(skill: Skill, skill_dir: Path) -> Project:
     examples = _examples(
         skill.body + "".join(files.get(name, "") for name in sorted(files) if name.endswith(".md")), modules
     )
-    return Project(skill.slug, dict(sorted(files.items())), modules, tests, examples, unreadable)
+    seeds = read_seeds(texts)
+    return Project(skill.slug, dict(sorted(files.items())), modules, tests, examples, unreadable, seeds)
 
 
 def _texts(skill: Skill, skill_dir: Path) -> dict[str, str]:

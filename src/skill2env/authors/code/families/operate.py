@@ -161,6 +161,7 @@ def _written(
             "target": f"`{desk.target.replace(':', '` and its function `')}`",
         },
         details=_form(desk),
+        background=True,
     )  # fmt: skip
     told = stated(ground, telling, "outbox")
     truth = {

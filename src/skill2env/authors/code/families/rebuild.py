@@ -38,7 +38,7 @@ LEAST_SHOWN, MOST_SHOWN, MOST_HIDDEN = 6, 12, 30
 MOST_TRIED = 64
 """Cases that wrong versions are tried on."""
 MIN_HIDDEN = 5
-VERSIONS = 36
+VERSIONS = 24
 """Wrong versions of a body that are tried."""
 COUNTS: dict[str, int] = {Complexity.LONG: 2, Complexity.DEEP: 3}
 """Functions that are lost in a task of a band; one otherwise."""

@@ -147,6 +147,7 @@ def _written(
         ],
         fields={"cases": counted(len(shown), "reported case")},
         quoted=examples(shown, 1 if level.distant else 3),
+        background=True,
     )
     made: dict[str, list[Edit]] = {}
     for fault in plan.faults:

@@ -29,6 +29,8 @@ from skill2env.authors.code.understand import FunctionInfo, ModuleInfo
 from skill2env.axes import Complexity
 from skill2env.records import Metric
 
+BACKGROUND = 'For background, this is a kind of thing that it gets to do: "{request}" What I want from you is the rest of this text.'
+
 type Groups = tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
 """(ids of shown cases, ids of hidden ones) of every part of the work."""
 
@@ -48,6 +50,8 @@ class Telling:
     quoted: Sequence[str] = ()
     """Sentences that show what is meant."""
     details: str = ""
+    background: bool = False
+    """Tell as well what people ask of the skill, where its own evals say so."""
 
 
 def stated(ground: Ground, telling: Telling, artifact: str = "") -> Statement:
@@ -60,8 +64,11 @@ def stated(ground: Ground, telling: Telling, artifact: str = "") -> Statement:
     """
     project, spec = ground.found.project, ground.spec
     fields = {**shared_fields(ground.skill, project), **telling.fields}
+    requests = project.seeds.requests if telling.background else ()
+    asked = [BACKGROUND.format(request=requests[spec.seed % len(requests)])] if requests else []
+    details = "\n\n".join([*asked, *filter(None, [telling.details])])
     instruction, metrics = write_instruction(
-        telling.words, fields, telling.quoted, spec.axes, spec.seed, telling.details
+        telling.words, fields, telling.quoted, spec.axes, spec.seed, details
     )
     folder = app_folder(project)
     return Statement(
