@@ -54,6 +54,7 @@ PROJECT = {
             sys.exit(4)
         """,
     "helper.py": "word = 'hi '\n",
+    "noisy.py": "import sys\nprint('imported')\nsys.stdout = None\ndef f(): print('called', file=sys.stdout)\n",
     "broken.py": "import no_such_module\ndef f(): return 1\n",
 }
 
@@ -176,3 +177,10 @@ def test_libraries_that_are_missing_are_left_to_the_code(capsys: pytest.CaptureF
     warm.preload(["json", "no_such_module_here", "os.path"])
     assert capsys.readouterr().out == ""
     assert "no_such_module_here" not in sys.modules
+
+
+def test_what_an_import_prints_is_no_output_of_a_case(ask: Any) -> None:
+    assert (
+        ask(call("f", file="noisy.py"), call("f", file="noisy.py"))
+        == [{"value": None, "stdout": "called\n"}] * 2
+    )

@@ -47,6 +47,8 @@ class Project:
         self.work = work
         self.channel = channel
         self.compiled = Compiled(root)
+        self.null = os.open(os.devnull, os.O_RDWR)
+        self.streams = (sys.stdout, sys.stderr)
         self._skip = skip
         self._skipped: set[str] = set()
 
@@ -173,17 +175,14 @@ def _run_script(project: Project, script: Path) -> None:
 
 def run_case(project: Project, case: Any, log: str) -> dict[str, Any]:
     """One case, with its standard output (stderr is dropped: it is for people)."""
-    null = os.open(os.devnull, os.O_RDWR)
     out = os.open(log, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
-    os.dup2(null, 0)
-    os.dup2(out, 1)
-    os.dup2(null, 2)
-    sys.stdout = os.fdopen(1, "w", encoding="utf-8", errors="replace", closefd=False)
-    sys.stderr = os.fdopen(2, "w", encoding="utf-8", errors="replace", closefd=False)
+    for number, target in ((0, project.null), (1, out), (2, project.null)):
+        os.dup2(target, number)
+    sys.stdout, sys.stderr = project.streams
     os.chdir(project.work)
     sys.argv = ["program"]  # of a call; how the grader was started is nobody's business
     outcome = _call(project, case) if case["kind"] == "function" else _command(project, case)
-    sys.stdout.flush()
+    project.streams[0].flush()
     if os.fstat(1).st_size:
         outcome["stdout"] = project.clean(_read(log))
     return outcome
@@ -202,9 +201,7 @@ def _fresh_folder(work: Path) -> None:
 
 
 def _limit() -> None:
-    """Keep one case from taking the machine: time, memory, file size."""
-    signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS_A_CASE)
-    signal.setitimer(signal.ITIMER_REAL, WALL_SECONDS_A_CASE)
+    """Keep code from taking the machine, for this process and all that it forks: memory, file size."""
     resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_FILE_BYTES, MAX_FILE_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -220,7 +217,8 @@ def run_one(project: Project, case: Any, observe: Any = None) -> bool:
     if pid == 0:
         status = 3
         try:
-            _limit()
+            signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS_A_CASE)
+            signal.setitimer(signal.ITIMER_REAL, WALL_SECONDS_A_CASE)
             log = str(project.work) + ".log"
             outcome = run_case(project, case, log) if observe is None else observe(project, case, log)
             _answer(project.channel, case, outcome)
@@ -248,6 +246,9 @@ def run_all(project: Project, cases: list[Any], observe: Any = None) -> None:
         blocks.setdefault(case["file"] if case["kind"] == "function" else "", []).append(case)
         project.compiled.add(case["file"])
     project.compiled.install()
+    for stream in project.streams:
+        stream.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
+    _limit()
     gc.freeze()  # what is here stays: forked processes need not copy pages to look at it
     for file, mine in blocks.items():
         if not file:
@@ -266,6 +267,8 @@ def _run_block(project: Project, file: str, cases: list[Any], observe: Any) -> N
             signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS_AN_IMPORT)
             signal.setitimer(signal.ITIMER_REAL, 2 * WALL_SECONDS_A_CASE)
             project.module(file)
+        with contextlib.suppress(Exception):
+            project.streams[0].flush()  # what the import printed is no case's output
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.setitimer(signal.ITIMER_REAL, 0)
         with contextlib.suppress(BaseException):
