@@ -66,6 +66,8 @@ def test_a_blind_solution_never_sees_the_tests(shell: Any) -> None:
 TRANSIENT = (Fault.RATE_LIMIT, Fault.SERVER, Fault.OVERLOADED, Fault.CUT, Fault.BROKEN_JSON, Fault.WEB_PAGE)
 
 
+@pytest.mark.slow
+@pytest.mark.vast
 def test_passing_faults_change_nothing(shell: Any) -> None:
     """Every kind that may pass, in every phase: one run meets them all, one before each request."""
     skill = load_skill(shell.folder / "skills" / "cafe")
@@ -223,6 +225,8 @@ def test_no_model_and_no_key(shell: Any, monkeypatch: pytest.MonkeyPatch) -> Non
     assert "terminus-2" in unknown
 
 
+@pytest.mark.slow
+@pytest.mark.vast
 def test_what_the_agent_did_replays_byte_for_byte(shell: Any) -> None:
     """Recorded from the built-in agent; replayed without model, key or network, twice and in any order of workers."""
     skill = load_skill(shell.folder / "skills" / "cafe")

@@ -176,6 +176,8 @@ def test_harbor_itself_runs_the_dataset(shell: Any) -> None:
     assert results[0]["exception_info"] is None
 
 
+@pytest.mark.slow
+@pytest.mark.vast
 def test_one_dataset_of_two_runs(shell: Any) -> None:
     shell(*shell.demo("--run", "runs/a", skills=shell.folder / "skills/cafe"))
     shell(*shell.demo("--run", "runs/b", skills=shell.folder / "skills/depot"))
@@ -193,6 +195,8 @@ def test_one_dataset_of_two_runs(shell: Any) -> None:
     assert len(tasks(dataset)) == 1
 
 
+@pytest.mark.slow
+@pytest.mark.vast
 def test_new_terms_of_a_skill_are_published_without_new_work(shell: Any) -> None:
     """A licence file that appears around a skill does not change its bytes, but what the dataset has to say."""
     arguments = shell.demo(skills=shell.folder / "skills/cafe")
@@ -210,6 +214,8 @@ def test_new_terms_of_a_skill_are_published_without_new_work(shell: Any) -> None
     assert "consistent" in shell("run", "audit", "out/runs/demo").stdout
 
 
+@pytest.mark.slow
+@pytest.mark.vast
 def test_a_deleted_dataset_comes_back(shell: Any, bytes_of: Callable[[Path], Any]) -> None:
     arguments = shell.demo(skills=shell.folder / "skills/cafe")
     shell(*arguments)
