@@ -34,6 +34,7 @@ VERBS: dict[str, str] = {
     "analyze": "Measure a dataset: coverage, fidelity, contamination, copies, difficulty; compare two.",
     "rollout": "Let an agent solve tasks, and keep what is trained on, judged and counted.",
     "judge": "Score how rollouts were done, against their rubric and a constitution.",
+    "lift": "Say what a skill is worth to an agent: the same tasks with it and without.",
     "train": "Train a small model on compiled tasks, in real sandboxes; curves and gains.",
     "dataset": "Show, take down from, push and pull datasets.",
     "explain": "Explain why a task was rejected or skipped, and how to mend it.",

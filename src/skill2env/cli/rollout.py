@@ -84,8 +84,8 @@ def run(
     from skill2env.rollout.stats import stats
     from skill2env.verify.many import find_tasks
 
-    name, options = _agent(agent, model, api, api_base, prices)
-    options |= _options(option or [])
+    name, options = agent_of(agent, model, api, api_base, prices)
+    options |= options_of(option or [])
     tasks = subjects(find_tasks(paths))
     with interruptible(), shown(quiet=quiet or json) as progress:
         plan = Plan(
@@ -249,7 +249,7 @@ def sft(
               f"model collapse: {', '.join(odd[:5])}{' ...' if len(odd) > 5 else ''}")  # fmt: skip
 
 
-def _agent(
+def agent_of(
     agent: str, model: str, api: str | None, api_base: str | None, prices: Path | None
 ) -> tuple[str, dict[str, Any]]:
     """What `run_trial` takes for an agent, and the options that follow from the flags.
@@ -275,7 +275,12 @@ def _agent(
     return agent, {}
 
 
-def _options(items: list[str]) -> dict[str, Any]:
+def options_of(items: list[str]) -> dict[str, Any]:
+    """Options of an agent from ``NAME=VALUE`` flags.
+
+    Raises:
+        UserError: a flag has another form.
+    """
     found: dict[str, Any] = {}
     for item in items:
         name, equals, value = item.partition("=")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, override
 
 from harbor.agents.base import BaseAgent
+from harbor.agents.capabilities import AgentCapabilities
 from harbor.agents.options import AgentOptions
 from harbor.environments.base import BaseEnvironment
 from harbor.models.agent.context import AgentContext
@@ -47,6 +48,7 @@ class ScriptAgent(BaseAgent):
 
     options_model = ScriptOptions
     options: ScriptOptions
+    capabilities = AgentCapabilities(skills=True)  # a script may look for them like anything else
 
     @staticmethod
     @override

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import override
 
 from harbor.agents.base import BaseAgent
+from harbor.agents.capabilities import AgentCapabilities
 from harbor.agents.installed.base import (
     AgentAuthenticationError,
     AgentSafetyRefusalError,
@@ -35,6 +36,7 @@ from pydantic import Field
 from skill2env import __version__
 from skill2env.errors import UserError
 from skill2env.harbor.atif import to_trajectory
+from skill2env.harbor.skills import offered
 from skill2env.harbor.tools import TOOL_NAMES, EnvironmentTools
 from skill2env.llm.compaction import Compactor
 from skill2env.llm.dialogue import ChatModel, Role, TokenUsage, Turn
@@ -113,6 +115,7 @@ class BuiltinAgent(BaseAgent):
 
     options_model = BuiltinOptions
     options: BuiltinOptions
+    capabilities = AgentCapabilities(skills=True)
 
     @staticmethod
     @override
@@ -145,7 +148,8 @@ class BuiltinAgent(BaseAgent):
         options = self.options
         settings = self._settings()
         prices = PriceTable.of(Path(options.prices) if options.prices else None)
-        session = Session([Turn(Role.SYSTEM, options.rules or _RULES), Turn(Role.USER, instruction)])
+        rules = (options.rules or _RULES) + await offered(environment, self.skills_dir)
+        session = Session([Turn(Role.SYSTEM, rules), Turn(Role.USER, instruction)])
         price = prices.find(settings.name)
         endpoint = make_model(settings)
         purse = self._purse(price, endpoint)

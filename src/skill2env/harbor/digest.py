@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from harbor.publisher.packager import Packager
+from harbor.skills import compute_skill_digest
 
 from skill2env.records import SHA256_PREFIX
 
@@ -20,3 +21,8 @@ def task_digest(task_dir: Path) -> str:
     """
     digest, _ = Packager.compute_content_hash(task_dir)
     return SHA256_PREFIX + digest
+
+
+def skill_digest(folder: Path) -> str:
+    """Harbor's digest of a skill that an agent is given: over all files of `folder`, which must hold no links."""
+    return compute_skill_digest(folder)

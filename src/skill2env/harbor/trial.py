@@ -55,6 +55,7 @@ def run_trial(
     model: str = "",
     base_url: str = "",
     stages: Sequence[Stage] = (),
+    skills: Sequence[Path] = (),
 ) -> TrialOutcome:
     """Run one trial to its end.
 
@@ -70,6 +71,7 @@ def run_trial(
         model: the agent's model; passed on as it stands.
         base_url: address of the model's endpoint, for agents whose connection Harbor resolves.
         stages: what to do where the verifier runs instead of one grading; `read_stages` tells what they left.
+        skills: folders of skills that the agent finds in its container; agents that cannot use skills refuse them.
 
     Returns:
         What happened. A task that Harbor cannot even read is an outcome too, with a failure of phase ``create``.
@@ -98,6 +100,7 @@ def run_trial(
             model=model,
             base_url=base_url,
             stages=stages,
+            skills=skills,
         )
         _require_classes(config)
         try:
@@ -117,6 +120,7 @@ def _config(
     model: str,
     base_url: str,
     stages: Sequence[Stage],
+    skills: Sequence[Path],
 ) -> TrialConfig:
     by_path = ":" in agent
     gradings = sum(stage.grade for stage in stages)
@@ -131,6 +135,7 @@ def _config(
             override_timeout_sec=timeouts.agent_sec,
             max_timeout_sec=timeouts.agent_cap_sec,
             kwargs=agent_kwargs,
+            skills=[str(folder.resolve()) for folder in skills],
             model_name=model or None,
             base_url=base_url or None,
             # Splitting the name imports a library that takes seconds, and agents of ours do it themselves.

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from skill2env.errors import Boundary, InfraError, UserError
-from skill2env.harbor.digest import task_digest
+from skill2env.harbor.digest import skill_digest, task_digest
 from skill2env.harbor.limits import Timeouts
 from skill2env.harbor.outcome import TrialOutcome, read_head
 from skill2env.harbor.rewards import has_passed, mean
@@ -80,6 +80,8 @@ class Plan:
     workers: int = 2
     attempt_option: str = ""
     """Option of the agent that is told the number of the attempt, for agents that seed their sampling with it."""
+    skills: tuple[Path, ...] = ()
+    """Folders of skills that the agent finds in its container."""
     passing: frozenset[str] = frozenset({"prices"})
     """Options of the agent that a rollout does not depend on."""
 
@@ -94,6 +96,7 @@ class Plan:
             },
             "timeouts": repr(self.timeouts),
             "step": self.step,
+            **({"skills": [skill_digest(folder) for folder in self.skills]} if self.skills else {}),
         }
 
     def choice(self) -> SandboxChoice:
@@ -261,6 +264,7 @@ class _Runner:
                 agent_kwargs={**plan.agent_kwargs, **told},
                 model=plan.model,
                 base_url=plan.base_url,
+                **({"skills": plan.skills} if plan.skills else {}),
             )
         except InfraError as error:
             if not error.transient and error.boundary in _STOPPING:

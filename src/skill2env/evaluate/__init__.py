@@ -1,0 +1,1 @@
+"""What a skill or a policy is worth on tasks: paired comparisons with intervals."""
