@@ -223,7 +223,7 @@ def load_config(path: Path | None = None, flags: Mapping[str, Any] | None = None
         UserError: the file cannot be read or parsed, or a key or value is wrong. Unknown keys come with the nearest
             known one.
     """
-    tree = _read_toml(path) if path else {}
+    tree = read_toml(path) if path else {}
     if path:
         _resolve(tree, path.parent, "author", ("recordings", "record_to", "prices", "agent_dockerfile"))
         _resolve(tree, path.parent, "assets", ("licences",))
@@ -246,7 +246,12 @@ def load_config(path: Path | None = None, flags: Mapping[str, Any] | None = None
 CONFIG_LIMIT_BYTES = 1 << 20
 
 
-def _read_toml(path: Path) -> dict[str, Any]:
+def read_toml(path: Path) -> dict[str, Any]:
+    """A file of settings, unchecked.
+
+    Raises:
+        UserError: it cannot be read, is no TOML, or is larger than settings are.
+    """
     if path.exists() and not path.is_file():
         raise UserError(f"{path} is no regular file", hint="give a TOML file")
     if path.exists() and path.stat().st_size > CONFIG_LIMIT_BYTES:

@@ -31,19 +31,25 @@ Add up every account of the ledger and leave out the lines that were voided. Che
 """
 
 
+def asking_for(web: Any, request: CreateRequest, what: str, address: str) -> Files:
+    """The contract session's files, which name an asset of the local server."""
+    files = dict(demo.files(request))
+    asset = {
+        "what": what, "url": web.url(address), "licence": "MIT",
+        "licence_url": web.url("/LICENSE"), "paths": ["environment/app/in/months.csv"],
+    }  # fmt: skip
+    told = json.loads(str(files["contract.json"])) | {"assets": [asset]}
+    return files | {"contract.json": json.dumps(told)}
+
+
 def test_a_world_with_a_public_file(
     web: Any, base_image: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     del base_image
 
     def contract(request: CreateRequest) -> Files:
-        files = dict(demo.files(request))
-        asset = {
-            "what": "monthly totals", "url": web.url("/data/table.csv"), "licence": "MIT",
-            "licence_url": web.url("/LICENSE"), "paths": ["environment/app/in/months.csv"],
-        }  # fmt: skip
-        told = json.loads(str(files["contract.json"])) | {"assets": [asset]}
-        return files | {"contract.json": json.dumps(told), "environment/app/in/logo.bin": b"\0\1\2"}
+        files = asking_for(web, request, "monthly totals", "/data/table.csv")
+        return files | {"environment/app/in/logo.bin": b"\0\1\2"}
 
     author = ScriptedAuthor(
         steps={(Phase.CONTRACT, 0): contract, (Phase.SOLUTION, 0): demo.files}, label=web.host
@@ -86,13 +92,7 @@ def test_an_interrupt_does_not_wait_for_a_download(
     del base_image
 
     def contract(request: CreateRequest) -> Files:
-        files = dict(demo.files(request))
-        asset = {
-            "what": "totals that take ten minutes", "url": web.url("/endless"), "licence": "MIT",
-            "licence_url": web.url("/LICENSE"), "paths": ["environment/app/in/months.csv"],
-        }  # fmt: skip
-        told = json.loads(str(files["contract.json"])) | {"assets": [asset]}
-        return files | {"contract.json": json.dumps(told)}
+        return asking_for(web, request, "totals that take ten minutes", "/endless")
 
     author = ScriptedAuthor(steps={(Phase.CONTRACT, 0): contract}, label=web.host)
     monkeypatch.setattr(wiring, "_make_author", lambda *_: author)

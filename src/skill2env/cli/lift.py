@@ -1,11 +1,23 @@
 """`skill2env lift`: what a skill is worth to an agent, on tasks made of it."""
 
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skill2env.cli.options import Api, ApiBase, Json, Prices, Quiet
+from skill2env.cli.options import (
+    Agent,
+    AgentModel,
+    AgentOption,
+    AgentTimeout,
+    Api,
+    ApiBase,
+    Json,
+    Prices,
+    Quiet,
+    TrialsAtOnce,
+)
 from skill2env.cli.output import ExitCode, dollars, print_json, print_table, tell
 from skill2env.cli.progress import shown
 from skill2env.cli.rollout import agent_of, options_of
@@ -28,23 +40,16 @@ def lift(
     every: Annotated[
         bool, typer.Option("--all-tasks", help="Also tasks that were not made of the skill.")
     ] = False,
-    agent: Annotated[
-        str, typer.Option(help="'builtin', a name of Harbor's ('terminus-2' ...), or module:Class.")
-    ] = "builtin",
-    model: Annotated[str, typer.Option(help="Model of the agent, as the endpoint knows it.")] = "",
+    agent: Agent = "builtin",
+    model: AgentModel = "",
     api: Api = None,
     api_base: ApiBase = None,
     prices: Prices = None,
     attempts: Annotated[int, typer.Option("--attempts", "-k", min=1, help="Rollouts a task and side.")] = 4,
-    option: Annotated[
-        list[str] | None,
-        typer.Option("--option", metavar="NAME=VALUE", help="Option of the agent; the value may be JSON."),
-    ] = None,
-    agent_timeout: Annotated[
-        float | None, typer.Option(min=1, help="Seconds that the agent has, instead of the task's.")
-    ] = None,
+    option: AgentOption = None,
+    agent_timeout: AgentTimeout = None,
     sandbox: Annotated[str, typer.Option(help=SANDBOX_HELP)] = "auto",
-    workers: Annotated[int, typer.Option(min=1, max=256, help="Trials at once.")] = 2,
+    workers: TrialsAtOnce = 2,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -68,20 +73,19 @@ def lift(
     chosen = subjects(tasks_of(skill, find_tasks(tasks), every=every))
     found: dict[str, list[Rollout]] = {}
     with interruptible(), shown(quiet=quiet or json) as progress:
-        for side, skills in (("without", ()), ("with", (staged,))):
-            plan = Plan(
-                agent=name,
-                sandbox=choose_sandbox(sandbox, image_map={}, allow_unlimited=False),
-                model=model,
-                base_url="" if agent == "builtin" else api_base or "",
-                attempts=attempts,
-                agent_kwargs=options,
-                timeouts=Timeouts(agent_sec=agent_timeout),
-                workers=workers,
-                skills=skills,
-                evidence=False,
-            )
-            found[side] = run_rollouts(chosen, plan, out / side, progress=progress)
+        plan = Plan(
+            agent=name,
+            sandbox=choose_sandbox(sandbox),
+            model=model,
+            base_url="" if agent == "builtin" else api_base or "",
+            attempts=attempts,
+            agent_kwargs=options,
+            timeouts=Timeouts(agent_sec=agent_timeout),
+            workers=workers,
+            evidence=False,
+        )
+        for side, sided in (("without", plan), ("with", replace(plan, skills=(staged,)))):
+            found[side] = run_rollouts(chosen, sided, out / side, progress=progress)
     result = compare(
         staged.name,
         found["without"],
@@ -97,12 +101,7 @@ def lift(
 
 def _print(found: "Lift", *, as_json: bool) -> None:
     if as_json:
-        plain = {name: getattr(found, name) for name in found.__slots__}
-        for name in ("outcome", "passed"):
-            interval = getattr(found, name)
-            plain[name] = interval and {key: getattr(interval, key) for key in interval.__slots__}
-        plain["tasks"] = [{key: getattr(task, key) for key in task.__slots__} for task in found.tasks]
-        print_json(plain)
+        print_json(asdict(found))
         return
     print_table(
         ("TASK", "WITHOUT", "WITH", "PASSED WITHOUT", "PASSED WITH", "OPENED"),

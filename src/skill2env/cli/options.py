@@ -84,3 +84,17 @@ def author_flags(
         "author.requests_at_once": requests_at_once,
         "author.agent_dockerfile": str(agent_dockerfile.absolute()) if agent_dockerfile else None,
     }
+
+
+Agent = Annotated[
+    str, typer.Option(help="'builtin', a name of Harbor's ('oracle', 'terminus-2' ...), or module:Class.")
+]
+AgentModel = Annotated[str, typer.Option(help="Model of the agent, as the endpoint knows it.")]
+AgentOption = Annotated[
+    list[str] | None,
+    typer.Option("--option", metavar="NAME=VALUE", help="Option of the agent; the value may be JSON."),
+]
+AgentTimeout = Annotated[
+    float | None, typer.Option(min=1, help="Seconds that the agent has, instead of the task's.")
+]
+TrialsAtOnce = Annotated[int, typer.Option(min=1, max=256, help="Trials at once.")]

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from skill2env.cli.options import Api, ApiBase, Json, Prices, Quiet
+from skill2env.cli.options import (
+    Agent,
+    AgentModel,
+    AgentOption,
+    AgentTimeout,
+    Api,
+    ApiBase,
+    Json,
+    Prices,
+    Quiet,
+    TrialsAtOnce,
+)
 from skill2env.cli.output import ExitCode, dollars, print_json, print_table
 from skill2env.cli.progress import shown
 from skill2env.cli.verify import SANDBOX_HELP, parse_image_map
@@ -42,29 +53,22 @@ def run(
         list[Path], typer.Argument(help="Datasets, tasks, or folders of them.", show_default=False)
     ],
     out: Annotated[Path, typer.Option(help="Folder of the rollouts; go on with the same one.")],
-    agent: Annotated[
-        str, typer.Option(help="'builtin', a name of Harbor's ('oracle', 'terminus-2' ...), or module:Class.")
-    ] = "builtin",
-    model: Annotated[str, typer.Option(help="Model of the agent, as the endpoint knows it.")] = "",
+    agent: Agent = "builtin",
+    model: AgentModel = "",
     api: Api = None,
     api_base: ApiBase = None,
     prices: Prices = None,
     attempts: Annotated[int, typer.Option("--attempts", "-k", min=1, help="Rollouts a task.")] = 8,
-    option: Annotated[
-        list[str] | None,
-        typer.Option("--option", metavar="NAME=VALUE", help="Option of the agent; the value may be JSON."),
-    ] = None,
+    option: AgentOption = None,
     step: Annotated[int | None, typer.Option(help="Training step of the policy.")] = None,
-    agent_timeout: Annotated[
-        float | None, typer.Option(min=1, help="Seconds that the agent has, instead of the task's.")
-    ] = None,
+    agent_timeout: AgentTimeout = None,
     tries: Annotated[int, typer.Option(min=1, help="Trials a rollout, where the surroundings fail.")] = 3,
     sandbox: Annotated[str, typer.Option(help=SANDBOX_HELP)] = "auto",
     base: Annotated[
         list[str] | None,
         typer.Option("--base", help="Run a foreign image as one of our bases.", metavar="REF=NAME"),
     ] = None,
-    workers: Annotated[int, typer.Option(min=1, max=256, help="Trials at once.")] = 2,
+    workers: TrialsAtOnce = 2,
     allow_unlimited: Annotated[
         bool, typer.Option(help="Run even where this machine cannot enforce a requested limit.")
     ] = False,

@@ -1,5 +1,6 @@
 """`skill2env train`: a small model on compiled tasks, in real sandboxes, on this machine."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -74,7 +75,7 @@ def run(
             model,
             out,
             settings,
-            sandbox=choose_sandbox(sandbox, image_map={}, allow_unlimited=False),
+            sandbox=choose_sandbox(sandbox),
             scorer=_scorer(judge_model, judge_api, judge_api_base, out) if judge_model else None,
             progress=progress,
         )
@@ -113,9 +114,7 @@ def gain(
 
     found = compare([read_metrics(run) for run in runs], block=block)
     if json:
-        print_json(
-            {**{name: getattr(found, name) for name in found.__slots__}, "beyond_chance": found.beyond_chance}
-        )
+        print_json({**asdict(found), "beyond_chance": found.beyond_chance})
         return
     print_table(
         ("RUN", f"FIRST {block}", f"LAST {block}"),

@@ -203,13 +203,14 @@ def _describe(tasks: Sequence[Subject], plan: Plan, out: Path) -> None:
 class _Runner:
     def __init__(self, plan: Plan, out: Path, progress: Progress, trial: RunTrial) -> None:
         self._plan = plan
+        self._identity = plan.identity()  # reads the skills
         self._out = out
         self._progress = progress
         self._trial = trial
 
     def one(self, task: Subject, attempt: int) -> Rollout:
         """One rollout, from disk where it is there."""
-        identity = self._plan.identity()
+        identity = self._identity
         group = digest_of({**identity, "task": task.digest})[7:23]
         key = digest_of({**identity, "task": task.digest, "attempt": attempt})
         folder = self._out / TRIALS / task.folder / group / f"{attempt:03d}"

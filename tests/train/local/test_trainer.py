@@ -18,7 +18,7 @@ from skill2env.train.local import checkpoint  # noqa: E402
 from skill2env.train.local.books import METRICS, read_metrics, read_times  # noqa: E402
 from skill2env.train.local.config import TrainConfig, read_config  # noqa: E402
 from skill2env.train.local.policy import Policy  # noqa: E402
-from skill2env.train.local.trainer import Trained, train  # noqa: E402
+from skill2env.train.local.trainer import RUN_FILE, Trained, train  # noqa: E402
 
 pytestmark = pytest.mark.sandbox
 SETTINGS: dict[str, Any] = {
@@ -87,8 +87,10 @@ def test_a_killed_run_goes_on_the_same(tasks: list[Path], tiny: Path, tmp_path: 
 
 def test_other_settings_do_not_go_on(tasks: list[Path], tiny: Path, tmp_path: Path) -> None:
     go(tasks, tiny, tmp_path / "run", steps=2)
+    before = (tmp_path / "run" / RUN_FILE).read_bytes()
     with pytest.raises(UserError, match="other settings"):
         go(tasks, tiny, tmp_path / "run", steps=4, seed=7)
+    assert (tmp_path / "run" / RUN_FILE).read_bytes() == before
 
 
 def test_a_full_disk_keeps_the_checkpoint_before(

@@ -1,12 +1,12 @@
 """Settings of a training run. Everything that changes its numbers is here, and is part of its digest."""
 
-import tomllib
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from pydantic import Field, ValidationError, model_validator
 
+from skill2env.config import read_toml
 from skill2env.errors import UserError
 from skill2env.records import Record
 from skill2env.train.advantages import Advantage
@@ -106,12 +106,7 @@ def read_config(file: Path | None, **changes: Any) -> TrainConfig:
     Raises:
         UserError: the file cannot be read, or a setting is none.
     """
-    table: dict[str, Any] = {}
-    if file is not None:
-        try:
-            table = tomllib.loads(file.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise UserError(f"{file} cannot be read as TOML: {error}") from error
+    table = read_toml(file) if file else {}
     table |= {name: value for name, value in changes.items() if value is not None}
     try:
         return TrainConfig.model_validate(table)

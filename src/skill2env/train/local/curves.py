@@ -13,7 +13,7 @@ from skill2env.errors import UserError
 from skill2env.records import digest_of
 
 DRAWS = 10_000
-_BLUE, _ORANGE, _GREY = "#0072B2", "#D55E00", "#999999"  # Okabe and Ito
+_BLUE, _GREY = "#0072B2", "#999999"
 _PANELS = (
     ("r_v", "mean r_V", (0.0, 1.0)),
     ("passed", "share that passed", (0.0, 1.0)),
@@ -49,7 +49,7 @@ class Gain:
         return self.low > 0 or self.high < 0
 
 
-def gain(runs: Sequence[Sequence[Mapping[str, Any]]], *, block: int, key: str = "r_v") -> Gain:
+def gain(runs: Sequence[Sequence[Mapping[str, Any]]], *, block: int) -> Gain:
     """Compare the first and the last `block` steps.
 
     The interval resamples tasks, not rollouts: the mean of a task in the last block, over all runs, minus its mean in
@@ -58,7 +58,6 @@ def gain(runs: Sequence[Sequence[Mapping[str, Any]]], *, block: int, key: str = 
     Args:
         runs: metrics of each run.
         block: steps in each block.
-        key: what the means by block are about: ``r_v`` or ``passed``; the interval is always about r_V.
 
     Raises:
         UserError: a run is too short, or no task occurs in both blocks.
@@ -68,8 +67,8 @@ def gain(runs: Sequence[Sequence[Mapping[str, Any]]], *, block: int, key: str = 
             raise UserError(
                 f"a run of {len(lines)} steps has no two blocks of {block}", hint="give a smaller --block"
             )
-    first = tuple(_mean_of(lines[:block], key) for lines in runs)
-    last = tuple(_mean_of(lines[-block:], key) for lines in runs)
+    first = tuple(_mean_of(lines[:block]) for lines in runs)
+    last = tuple(_mean_of(lines[-block:]) for lines in runs)
     before, after = _by_task(runs, slice(0, block)), _by_task(runs, slice(-block, None))
     both = sorted(before.keys() & after.keys())
     if not both:
@@ -154,8 +153,8 @@ def _by_task(runs: Sequence[Sequence[Mapping[str, Any]]], steps: slice) -> dict[
     return found
 
 
-def _mean_of(lines: Sequence[Mapping[str, Any]], key: str) -> float:
-    return _mean([line[key] for line in lines if line.get(key) is not None])
+def _mean_of(lines: Sequence[Mapping[str, Any]]) -> float:
+    return _mean([line["r_v"] for line in lines if line["r_v"] is not None])
 
 
 def _mean(values: Sequence[float]) -> float:

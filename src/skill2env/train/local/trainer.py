@@ -67,13 +67,16 @@ def train(
         raise UserError("there are no tasks to train on")
     check_writable(out)
     with locked(out):
-        digest = _describe(tasks, model, out, config)
+        listed = [{"task": task.name, "digest": task.digest} for task in tasks]
+        digest = _digest(listed, model, config)
         found = latest(out)
         if found is not None and found.state.digest != digest:
             raise UserError(
                 f"{out} holds a run with other settings, tasks or another model",
                 hint="give another folder with --out, or the settings of that run",
             )
+        described = {"model": model.name, "config": config.model_dump(mode="json"), "tasks": listed}
+        write_json(out / RUN_FILE, described)
         policy = Policy.load(found.policy if found else model, precision=config.precision)
         policy.name = "policy"  # the folder's name is part of no rollout
         loop = _Loop(policy, config, out, digest, found)
@@ -84,8 +87,12 @@ def train(
             return loop.run(roller, books, progress)
 
 
-def _describe(tasks: Sequence[Subject], model: Path, out: Path, config: TrainConfig) -> str:
-    """Write down what is trained on what; the digest of everything that determines the run."""
+def _digest(tasks: Sequence[dict[str, str]], model: Path, config: TrainConfig) -> str:
+    """Digest of everything that determines a run.
+
+    Raises:
+        UserError: `model` is no model folder.
+    """
     file = model / "config.json"
     weights = sorted(model.glob("*.safetensors"))
     if not file.is_file() or not weights:
@@ -95,12 +102,7 @@ def _describe(tasks: Sequence[Subject], model: Path, out: Path, config: TrainCon
     # Reading gigabytes for a digest at every start is slow; name and size tell other weights apart well enough.
     sizes = [[path.name, path.stat().st_size] for path in weights]
     settings = config.model_dump(mode="json", exclude={"steps", "keep"})  # a run may be made longer
-    listed = [{"task": task.name, "digest": task.digest} for task in tasks]
-    digest = digest_of({"tasks": listed, "config": settings, "model": [file.read_text(), sizes]})
-    write_json(
-        out / RUN_FILE, {"model": model.name, "config": config.model_dump(mode="json"), "tasks": listed}
-    )
-    return digest
+    return digest_of({"tasks": list(tasks), "config": settings, "model": [file.read_text(), sizes]})
 
 
 class _Loop:
